@@ -44,7 +44,7 @@ LINES = {
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--before", help="a commit to measure beside this tree")
+    options.add_argument("--before", help="a commit to compare with this tree")
     options.add_argument("--json", type=Path, help="also write the figures there")
     chosen = options.parse_args()
     columns = {}

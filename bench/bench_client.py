@@ -1,4 +1,4 @@
-"""The client beside plain httpx and `response.json()`: a list of 2,000 experiments, and reading one experiment.
+"""The client compared with plain httpx and `response.json()`: a list of 2,000 experiments, and reading one experiment.
 
 A process of its own answers with bytes made beforehand, so that the ratio is the client's. Plain httpx has the same
 connection settings, asks for the same pages, and checks and converts nothing.

@@ -1,6 +1,6 @@
 """The policy `gp` on a complete landscape: 96 random designs and four rounds of 96, for ten seeds, without laboratory or flows.
 
-Random choice and ridge regression on one-hot sites play the same seeds beside it.
+Random choice and ridge regression on one-hot sites play the same seeds for comparison.
 
 Selection sees only K_D = 10 nM / fitness times log-normal noise of 15 %, and no binding where the fitness is 0. Designs are
 judged by the landscape's true fitness: the best one bought so far over the best of all. `BENCH_SEEDS` sets the number of seeds.

@@ -1,4 +1,4 @@
-"""Reading designs beside Biopython: seconds as ratios, and memory per design.
+"""Reading designs, compared with Biopython: seconds as ratios, and memory per design.
 
 Biopython parses and checks nothing: `SeqIO.parse` makes a `SeqRecord` of each record, `SimpleFastaParser` a pair of strings.
 `read_sequences` and `read_pool` check letters, names and duplicates as well. The calls take turns in one process and CPU

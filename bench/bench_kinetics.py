@@ -1,4 +1,4 @@
-"""Fits of a data package's raw curves beside `pykingenie`, an independent program that fits one model without intervals.
+"""Fits of a data package's raw curves, compared with `pykingenie`, an independent program that fits one model without intervals.
 
 The published curves of two replicates are fitted in turns in one process, and CPU time is measured. Ours reads the package,
 subtracts the reference, fits 1:1 with a model error and both extremes of R_max, finds profile intervals and judges; theirs is given every fifth point of the prepared curves.

@@ -1,4 +1,4 @@
-"""The lab's speed: create + get beside a bare FastAPI service, and a full schedule.
+"""The lab's speed: create + get compared with a bare FastAPI service, and a full schedule.
 
 Both servers run side by side for the whole time, each in its own process, and are asked in turn over eight
 keep-alive connections, so that other load on the machine affects both alike.

@@ -3,7 +3,7 @@
     python bench/bench_requests.py [--wakes 3]
 
 One design, paid by x402-exact, on a real Prefect server and the lab; each execution in this process. It is woken so
-many times for nothing, then with all results. The list is the lab's own journal: what other processes ask is in it, too.
+many times for nothing, then with all results. The list is the lab's own journal: what other processes ask is also in it.
 """
 
 import argparse

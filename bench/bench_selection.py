@@ -2,7 +2,7 @@
 
 Families of related sequences of 100 residues with method, score and parent, as a CSV file; clusters at 90 % identity, at
 most one design of each, at most four of one parent, and a history of 480. Each policy runs in a process of its own, because
-the peak of memory is a process's. CPU time is given beside the wall time: a busy machine stretches only the latter.
+the peak of memory is a process's. CPU time is given next to the wall time: a busy machine stretches only the latter.
 The default policy is compared with what a user would do without it: read the CSV file with the standard library and
 take the best scores, without looking at similarity, parents or what is known.
 `--designs` sets the size of the pool (default 1,000,000).

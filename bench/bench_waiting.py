@@ -37,7 +37,7 @@ from prefect_assay.local.processes import descendants
 URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 POSTGRES_VARIABLE, REDIS_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES", "PREFECT_ASSAY_TEST_REDIS"
 CPU_TARGET, LATENCY_TARGET = 3.0, 1.1
-SETTLE_SECONDS = 60  # what the start of the runner and the last wakes leave to the server is no waiting
+SETTLE_SECONDS = 60  # what the start of the runner and the last wakes leave to the server is not waiting
 UNLOADED_SECONDS = 60
 WAKES = 40  # searches and resumes
 WHOLE_WAKES = 41

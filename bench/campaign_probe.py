@@ -52,7 +52,7 @@ def main():
         PREFECT_LOGGING_TO_API_ENABLED: False,
     }
     with temporary_settings(updates=settings), stack, get_client(sync_client=True) as api:
-        # What this process asks is no cost of a campaign.
+        # What this process asks is not a cost of a campaign.
         api._client.headers["x-bench"] = "1"  # noqa: SLF001
         probe = Probe(stack, api, database)
         print(json.dumps(probe.play(saved_blocks(stack, folder / "archive"))))

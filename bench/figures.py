@@ -1,4 +1,4 @@
-"""What a benchmark has measured: ratios beside something else, growth curves, and the lines that carry them to `run.py`.
+"""What a benchmark has measured: ratios to something else, growth curves, and the lines that carry them to `run.py`.
 
 Every benchmark prints its figures through `report`, and works alone. Where the variable `BENCH_FIGURES` names a file, each
 figure is also appended to it as one line of JSON. This module knows no benchmark.
@@ -17,7 +17,7 @@ FIGURES_VARIABLE = "BENCH_FIGURES"
 
 @dataclass(frozen=True)
 class Ratio:
-    """A cost here (seconds, megabytes, ...) beside the cost of another way, measured in the same run.
+    """A cost here (seconds, megabytes, ...) compared with the cost of another way, measured in the same run.
 
     `as_speed` says how the ratio is read: the other's cost divided by ours, of which much is good, or ours divided by the
     other's, of which little is good. `miss` explains a missed goal by what a profile has shown; without a profile it stays empty.

@@ -2,7 +2,7 @@
 
     python bench/run.py [--only NAME ...] [--long] [--patience 3] [--write docs/performance.md] [--date YYYY-MM-DD]
 
-Each benchmark is a process of its own with a bound in seconds. A goal that is missed is shown, and is no failure; a
+Each benchmark is a process of its own with a bound in seconds. A goal that is missed is shown, and is not a failure; a
 benchmark that fails or exceeds its bound is. `--long` takes the long list, for hours of a quiet machine. The page is
 written only when asked for and when nothing has failed, and is dated by the commit that was measured.
 """

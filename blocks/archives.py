@@ -168,7 +168,7 @@ class LocalArchive(ArchiveBlock):
         default="~/assay-archive",
         title="Folder",
         description="Where results are kept: an absolute path, or one below the home folder with ~. "
-        "A deployed run refuses a relative path, because a worker runs it in a folder that goes away.",
+        "A deployed run refuses a relative path, because a worker runs it in a temporary folder.",
     )
     prefix: _Prefix = Field(
         default="", title="Prefix", description="Folder below the root for everything written here."
@@ -352,7 +352,7 @@ class S3Archive(ArchiveBlock):
 
 
 def _aws_credentials(name: str) -> Any:
-    """The saved `AwsCredentials` block of prefect-aws, which is no dependency.
+    """The saved `AwsCredentials` block of prefect-aws, which is not a dependency.
 
     Raises:
         ConfigurationError: prefect-aws is not installed here, or no such block is saved.

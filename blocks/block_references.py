@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from prefect_assay.errors import ConfigurationError
 
-# What Prefect raises for a saved block that it cannot make; the last is no ValueError, such as for a newer version's block.
+# What Prefect raises for a saved block that it cannot make; the last is not a ValueError, such as for a newer version's block.
 UNUSABLE: Final = (ValueError, RuntimeError, UnknownBlockType)
 
 
@@ -54,7 +54,7 @@ def block_reference(run: FlowRun, parameter: str) -> dict[str, Any] | None:
 
 
 def fault_of(error: Exception) -> str:
-    """Return why Prefect could not make a block of what is saved: fields and their faults, never their values."""
+    """Return why Prefect could not make a block of what is saved: fields and their problems, never their values."""
     if isinstance(error, UnknownBlockType):
         return "is of a type that is not installed here"
     cause = error if isinstance(error, ValidationError) else error.__cause__

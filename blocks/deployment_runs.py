@@ -41,7 +41,7 @@ def start_run(
         InputError: the parameters hold what Prefect's database does not keep, or are too large.
     """
     try:
-        # In an async flow, too: a caller that must not block calls this in a thread.
+        # Also in an async flow: a caller that must not block calls this in a thread.
         given = {name: as_parameter(value) for name, value in parameters.items()}
         check_parameters(given)
         run = cast("Any", run_deployment)(

@@ -24,11 +24,11 @@ from prefect_assay.archive.plans import campaign_address, fix_plan
 from prefect_assay.archive.read import latest_by_experiment
 from prefect_assay.blocks.deployment_runs import deployment_of, start_run
 from prefect_assay.blocks.experiment_job import AssayExperiment, in_loop_or_not
-from prefect_assay.blocks.order_ledger import open_books
+from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.designs import check_spec, read_sequences, split
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, NotReady, Overdue
 from prefect_assay.orders.identity import order_key
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.targets import resolve_target
@@ -62,7 +62,7 @@ def trigger(job: AssayExperiment) -> "AssayExperimentRun":
     now = datetime.now(UTC)
     plan = _plan(job)
     key = plan.experiments[0].order_key
-    books = open_books(job.account.credentials, job.account.archive)
+    books = open_ledgers(job.account.credentials, job.account.archive)
     fix_plan(books.store, books.prefix, plan.model_copy(update={"archive_id": books.archive_id}))
     state = _log(job).read()
     if state.is_open or state.stopped is not None or (state.over is not None and state.over.complete):
@@ -114,7 +114,7 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
 
         Raises:
             JobFailed: it is over without complete results, or was canceled; the message says why.
-            Overdue: the patience is at an end; the experiment goes on, and waiting again is safe.
+            Overdue: timed out; the experiment is still running, and waiting again is safe.
         """
         return in_loop_or_not(lambda: self._wait(patience), lambda: self.await_for_completion(patience))
 
@@ -167,7 +167,7 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
         """The experiment of the order, by its ledger."""
         archive = self.job.account.archive
         service = normalize_address(self.job.account.credentials.base_url)
-        books = Books.find_recorded(archive.get_store(), archive.prefix, service)
+        books = Ledgers.find_recorded(archive.get_store(), archive.prefix, service)
         state = books.open_order(self.job.campaign_id, self.order_key).read() if books else None
         return state.ordered.experiment_id if state and state.ordered else None
 

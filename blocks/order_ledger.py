@@ -1,4 +1,4 @@
-"""Open the books of a run: the log of its service account in its archive."""
+"""Open the ledgers of a run: those of its service account in its archive."""
 
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.errors import (
@@ -10,7 +10,7 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
     is_absent,
 )
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.tokens import Identity, Organization
@@ -18,8 +18,8 @@ from prefect_assay.service.models.tokens import Identity, Organization
 _UNANSWERED = (TransientError, UnexpectedAnswer, NotFound, Forbidden)
 
 
-def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
-    """The books of the organisation behind the token, in this archive.
+def open_ledgers(credentials: AssayCredentials, archive: Archive) -> Ledgers:
+    """The ledgers of the organisation behind the token, in this archive.
 
     What the first use of the service's address has recorded holds, also when the service does not answer.
 
@@ -33,7 +33,7 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
         return _open(client, archive)
 
 
-def _open(client: AssayClient, archive: Archive) -> Books:
+def _open(client: AssayClient, archive: Archive) -> Ledgers:
     store = archive.get_store()
     service = normalize_address(client.base_url)
     is_simulated = None
@@ -43,14 +43,14 @@ def _open(client: AssayClient, archive: Archive) -> Books:
     except AssayError as error:
         if not (isinstance(error, _UNANSWERED) or is_absent(error)):
             raise
-        recorded = Books.find_recorded(store, archive.prefix, service)
+        recorded = Ledgers.find_recorded(store, archive.prefix, service)
         if recorded is not None:
             return recorded
         if (isinstance(error, TransientError) and not is_absent(error)) or not _answers(client):
             raise _first_use(error) from error
         organisation = None  # named later, it is noted in the same log
     organisation_id = organisation.id if organisation else None
-    books = Books.open(
+    books = Ledgers.open(
         store, archive.prefix, service, organisation_id, organisation.name if organisation else None
     )
     books.is_simulated = is_simulated

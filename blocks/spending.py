@@ -10,7 +10,7 @@ from prefect_assay.service.bounds import Cents
 
 
 class SpendingPolicy(StrictFields, Block):
-    """Caps for orders and payments. Over a cap, the run asks a person and orders nothing meanwhile.
+    """Caps for orders and payments. Over a cap, the run waits for your approval before it orders.
 
     Example:
         ```python

@@ -120,7 +120,7 @@ def marked(bare: AutomationCore) -> AutomationCore:
 
 
 def _digest(automation: AutomationCore) -> str:
-    """Digest of an automation's definition, of named fields only: a default that a later Prefect adds is no edit."""
+    """Digest of an automation's definition, of named fields only: a default that a later Prefect adds is not an edit."""
     trigger = automation.trigger.model_dump(mode="json")
     what = {
         "description": automation.description,

@@ -31,7 +31,7 @@ from prefect_assay.campaigns.problems.kinds import SWEEP_SILENT
 from prefect_assay.deployments.automations import marked
 from prefect_assay.errors import ConfigurationError
 
-SWEEP_COMPLETED: Final = "prefect.flow-run.Completed*"  # with gaps, too
+SWEEP_COMPLETED: Final = "prefect.flow-run.Completed*"  # also with gaps
 DESIGNS_DROPPED: Final = "assay.designs.dropped"  # sent by whatever writes the file
 HINT: Final = "assay.hint"  # sent by whatever hears that the service has news, and believed by nobody
 # A sweep takes seconds, and the schedule starts one every five minutes anyway.

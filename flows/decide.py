@@ -1,4 +1,4 @@
-"""`decide`: answer a campaign's question or cancel it from a form; the automation on Cancelled starts it, too."""
+"""`decide`: answer a campaign's question or cancel it from a form; the automation on Cancelled also starts it."""
 
 from contextlib import suppress
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 Every task may run twice, on another machine, after any crash: each reads the service's state first.
 """
 
-from prefect_assay.blocks.order_ledger import open_books
+from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.tasks.archive import archive_experiment, fetch_results, retrieve_results
 from prefect_assay.tasks.collate import collate_campaign, keep_plan
 from prefect_assay.tasks.estimate import check_access, estimate_cost, resolve_target
@@ -24,7 +24,7 @@ __all__ = [
     "fetch_results",
     "find_order",
     "keep_plan",
-    "open_books",
+    "open_ledgers",
     "order_experiment",
     "pay_invoice",
     "plan_campaign",

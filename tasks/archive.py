@@ -102,7 +102,7 @@ def archive_experiment(
 ) -> ArchivedResults:
     """Archive everything that the service has on an experiment as a version; without `received` it is retrieved first.
 
-    An unchanged experiment writes nothing; a changed result becomes a new version beside the old one. The version is
+    An unchanged experiment writes nothing; a changed result becomes a new version next to the old one. The version is
     sealed as the `experiment` reports its results, as it was last read.
 
     Raises:
@@ -121,7 +121,7 @@ def archive_experiment(
                 f"the results of experiment {experiment.id} are released, and cannot be read yet"
             )
         results, unread = results_in({document.name: document.body for document in raw})
-        for result in results:  # also where they are no JSON that the client reads, such as a row per line
+        for result in results:  # also where they are not JSON that the client reads, such as a row per line
             require_answer_about(experiment.id, [result.experiment_id], f"result {result.id} of experiment")
         notes += unread
         before = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)

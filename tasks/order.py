@@ -49,7 +49,7 @@ def order_experiment(
     Args:
         credentials: the token that orders.
         spec: what to measure.
-        book: the order's log, from `open_books(credentials, archive).open_order(campaign_id, order_key)`.
+        book: the order's log, from `open_ledgers(credentials, archive).open_order(campaign_id, order_key)`.
         name: the experiment's name, which contains the order key's search token.
         route: self-service accepts the quote in the same call; quoted waits for one.
         payment_method: the rail. A machine rail is pinned to the experiment for life.

@@ -346,7 +346,7 @@ def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, book: Order
 
 
 def no_list(error: AssayError) -> bool:
-    """Return True for an answer with success that is no list: the address belongs to something else."""
+    """Return True for an answer with success that is not a list: the address belongs to something else."""
     return error.status_code == HTTPStatus.OK
 
 

@@ -55,7 +55,7 @@ def load_proposer(designer: str) -> Proposer:
             "Install its package where the flow runs, on every worker"
         ) from error
     if not callable(found):
-        raise ConfigurationError(f"designer: {designer} is no function; nothing was ordered")
+        raise ConfigurationError(f"designer: {designer} is not a function; nothing was ordered")
     return found  # type: ignore[no-any-return]
 
 
@@ -95,7 +95,7 @@ def _candidate(value: Any, at: int, where: str) -> Candidate:
         return value
     if not isinstance(value, Mapping) or not isinstance(value.get("sequence"), str):
         raise DesignerFailed(
-            f"{where}, candidate {at}: a {type(value).__name__} is no candidate; propose "
+            f"{where}, candidate {at}: a {type(value).__name__} is not a candidate; propose "
             "prefect_assay.designs.candidate.Candidate, or mappings with `name` and `sequence`. Nothing was ordered"
         )
     parents = value.get("parents", value.get("parent")) or ()

@@ -17,7 +17,7 @@ from prefect_assay.tasks import (
     archive_experiment,
     check_experiment,
     estimate_cost,
-    open_books,
+    open_ledgers,
     order_experiment,
     pay_invoice,
     plan_campaign,
@@ -56,7 +56,7 @@ def measure(
     if price.total_cents is None or price.total_cents > policy.per_experiment_cents:
         raise ValueError(f"the price needs a decision of yours: {price.total_cents} cents, {price.reason}")
 
-    ledger = open_books(credentials, archive).open_order(campaign_id, planned.order_key)
+    ledger = open_ledgers(credentials, archive).open_order(campaign_id, planned.order_key)
     order = order_experiment(
         credentials,
         planned.spec,

@@ -12,7 +12,7 @@ from prefect_assay.archive.read import chosen_version, read_plan
 from prefect_assay.campaigns.loops import check_loops
 from prefect_assay.campaigns.loops.loop_log import LoopBook
 from prefect_assay.errors import NewerFormat
-from prefect_assay.orders.ledger import Books, check_campaigns, check_orders
+from prefect_assay.orders.ledger import Ledgers, check_campaigns, check_orders
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.sequences import ProteinSequence
 from support.archive import archive_writer, campaign_records
@@ -29,8 +29,8 @@ def store(tmp_path):
     archive_plan(made, "lab", "c", DESIGNS)
     archive_rows(made, "lab", "c", "E-1", [row("d1", "E-1", kd_M=1e-9)])
     tables.update_tables(made, "lab")
-    Books(made, "lab", "org-1").open_order("c", "k1").record(lambda _: Ordered(experiment_id="id-E-1"))
-    Books(made, "lab", "org-1").budget.reserve("k1", "c", 5)
+    Ledgers(made, "lab", "org-1").open_order("c", "k1").record(lambda _: Ordered(experiment_id="id-E-1"))
+    Ledgers(made, "lab", "org-1").budget.reserve("k1", "c", 5)
     campaign_records.a_log(made, "c").start(campaign_records.started("c"))
     selected_round(made, "lab")
     return made
@@ -64,11 +64,11 @@ def read_loop(store):
 
 
 def read_budget(store):
-    return Books(store, "lab", "org-1").budget.read()
+    return Ledgers(store, "lab", "org-1").budget.read()
 
 
 def read_id(store):
-    return Books(store, "lab", "org-1").archive_id
+    return Ledgers(store, "lab", "org-1").archive_id
 
 
 STORED = {

@@ -11,7 +11,7 @@ from prefect_assay.archive.s3 import S3Store
 from prefect_assay.archive.verify import verify_versions
 from prefect_assay.blocks import S3Archive
 from prefect_assay.errors import ArchiveUnavailable, AssayError, ServiceUnavailable
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from support.archive.foreign_server import foreign_server
 from support.archive.stores import bucket_store
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
@@ -311,12 +311,12 @@ def test_directory_markers_are_no_files(moto_endpoint, from_environment):
 
 def test_a_marker_below_the_ledger_is_no_ledger(moto_endpoint):
     store = bucket_store(moto_endpoint)
-    ledger = Books.open(store, "other", "https://lab.example", "org-1")
+    ledger = Ledgers.open(store, "other", "https://lab.example", "org-1")
     folder = ledger.folder.replace("other/", "lab/").rpartition("/")[0]
     for key in (f"{folder}/", f"{folder}/0123456789abcdef/", f"{folder}/0123456789abcdef/c/k/"):
         store._client.put_object(Bucket=store.bucket, Key=key, Body=b"")
-    assert Books.list_all(store, "lab") == []
-    assert list(Books.open(store, "lab", "https://lab.example", "org-1").list_orders()) == []
+    assert Ledgers.list_all(store, "lab") == []
+    assert list(Ledgers.open(store, "lab", "https://lab.example", "org-1").list_orders()) == []
 
 
 def test_a_client_of_another_is_watched_too():

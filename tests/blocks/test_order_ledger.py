@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.blocks.order_ledger import open_books
+from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.errors import Forbidden, OtherOrganisation, TransientError, Unauthorized
 from prefect_assay.service.client import AssayClient
 
@@ -48,7 +48,7 @@ def told(answer, path):
     respond = answer if callable(answer) else lambda _: answer
     client = AssayClient(URL, "t", transport=httpx.MockTransport(respond), retries=0)
     credentials = SimpleNamespace(get_client=lambda: client, base_url=URL)
-    return open_books(credentials, LocalArchive(root=str(path)))
+    return open_ledgers(credentials, LocalArchive(root=str(path)))
 
 
 @pytest.mark.parametrize("answer", FAILING.values(), ids=FAILING)

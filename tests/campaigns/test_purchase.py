@@ -23,7 +23,7 @@ from prefect_assay.campaigns.approval.purchase_text import (
 )
 from prefect_assay.campaigns.approval.terms import AccountIdentity
 from prefect_assay.orders.job import OrderRoute
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.log import (
     Delivered,
     Ordered,
@@ -249,7 +249,7 @@ class History:
 
     def __init__(self, folder):
         self.archive = LocalArchive(root=str(folder))
-        self.books = Books(self.archive.get_store(), self.archive.prefix, "org")
+        self.books = Ledgers(self.archive.get_store(), self.archive.prefix, "org")
         self.setup = SimpleNamespace(archive=self.archive, credentials=None)
 
     def plan(self, campaign):

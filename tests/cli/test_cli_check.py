@@ -261,7 +261,7 @@ def test_a_receiver_that_is_away_is_a_problem(server, capsys):
     with saved("away", webhook=endpoint) as name:
         show_problems(as_json=True)
         found = json.loads(capsys.readouterr().out)["problems"]
-    assert [problem["subject"] for problem in found if problem["kind"] == "receiver-away"] == [name]
+    assert [problem["subject"] for problem in found if problem["kind"] == "receiver-unreachable"] == [name]
 
 
 def test_a_pool_without_a_worker(server, seen):

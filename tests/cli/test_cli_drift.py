@@ -364,7 +364,7 @@ def answers_of(operation):
 
 
 def seen(how, fact):
-    """The field's fact after a change, and what stands in an answer then; None where that is no change."""
+    """The field's fact after a change, and what stands in an answer then; None where that is not a change."""
     if how == "gone":
         return None, lambda holder, key: holder.pop(key, None)
     kinds, odd = (["string"], "odd") if "object" in fact["type"] else (["object"], {"odd": [1]})

@@ -6,7 +6,7 @@ from scipy import stats
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.archive import LocalStore
 from prefect_assay.campaigns.loops.candidates import update_candidates
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.sequences import ProteinSequence
 from support.archive.campaigns import archive_rows, row
@@ -68,7 +68,7 @@ def test_designs_that_were_ordered_and_have_no_results_are_in_the_table_as_pendi
     arguments = ("designs", "history", str(store.root), "--csv", "h.csv")
     assert command(*arguments, cwd=tmp_path).code == 0
     assert len(read_history(tmp_path / "h.csv")) == 0
-    order = Books(store, "", "org-1").open_order(fixed.campaign_id, plan.order_keys[0])
+    order = Ledgers(store, "", "org-1").open_order(fixed.campaign_id, plan.order_keys[0])
     order.record(lambda _: Ordered(experiment_id="e-1"))
     assert command(*arguments, cwd=tmp_path).code == 0
     designs = read_history(tmp_path / "h.csv").designs
@@ -91,7 +91,7 @@ def test_designs_of_a_plain_campaign_that_are_in_the_laboratory_are_pending_too(
     if measured:
         archive_rows(store, "", "By hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])
         assert command("archive", "tables", str(store.root)).code == 0
-    Books(store, "", "org-1").open_order("By hand", plan.order_keys[0]).record(
+    Ledgers(store, "", "org-1").open_order("By hand", plan.order_keys[0]).record(
         lambda _: Ordered(experiment_id="e-1")
     )
     done = command("designs", "history", str(store.root), "--csv", "h.csv", "--json", cwd=tmp_path)
@@ -110,7 +110,7 @@ def test_a_table_that_would_lack_ordered_designs_is_not_written(tmp_path):
     )
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])
     assert command("archive", "tables", str(store.root)).code == 0
-    Books(store, "", "org-1").open_order("by-hand", plan.order_keys[0]).record(
+    Ledgers(store, "", "org-1").open_order("by-hand", plan.order_keys[0]).record(
         lambda _: Ordered(experiment_id="e-1")
     )
     (kept,) = store.root.glob("by-hand/PLAN/v*/plan.json")
@@ -132,7 +132,7 @@ def test_designs_of_a_plan_that_cannot_be_read_are_not_called_not_ordered(tmp_pa
     fixed = selected_round(store, "")
     plan = archive_plan(store, "", fixed.campaign_id, [choice.design() for choice in fixed.choices])
     update_candidates(store, "")
-    Books(store, "", "org-1").open_order(fixed.campaign_id, plan.order_keys[0]).record(
+    Ledgers(store, "", "org-1").open_order(fixed.campaign_id, plan.order_keys[0]).record(
         lambda _: Ordered(experiment_id="e-1")
     )
     before = command("designs", "history", str(store.root), "--json").json()
@@ -155,7 +155,7 @@ def test_designs_of_a_plan_that_cannot_be_read_are_not_called_not_ordered(tmp_pa
 def test_notes_stay_out_of_a_table_on_stdout(tmp_path):
     store = LocalStore(tmp_path)
     plan = archive_plan(store, "", "by-hand", [ProteinSequence("h1", "MKVAA")])
-    Books(store, "", "org-1").open_order("by-hand", plan.order_keys[0]).record(
+    Ledgers(store, "", "org-1").open_order("by-hand", plan.order_keys[0]).record(
         lambda _: Ordered(experiment_id="e-1")
     )
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])

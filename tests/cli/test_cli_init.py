@@ -29,7 +29,7 @@ from prefect_assay.cli.services.signing_keys import file_without, signing_keys
 from prefect_assay.cli.services.up import _only_one
 from prefect_assay.deployments import presets
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError, Unauthorized
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.service.webhook_signature import LAB_KEY_PREFIX
 from support.campaign_logs import WrittenCampaign
 
@@ -350,7 +350,7 @@ def test_an_archive_with_orders_is_not_replaced_but_by_its_copy(lab, saved, tmp_
     run(lab, tmp_path, monkeypatch)
     again(monkeypatch, lab.token, archive=str(tmp_path / "empty"))  # nothing was ordered in the first
     before = saved[LocalArchive, "main"]
-    _ = Books(before.get_store(), before.prefix, "account").archive_id
+    _ = Ledgers(before.get_store(), before.prefix, "account").archive_id
     with pytest.raises(InputError, match=r"assay-local-archive/main has a log of orders.*another --name"):
         again(monkeypatch, lab.token, archive=str(tmp_path / "other"))
     assert saved[LocalArchive, "main"] is before

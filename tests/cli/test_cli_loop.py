@@ -29,7 +29,7 @@ from prefect_assay.cli.loops import status as loop_status
 from prefect_assay.designs.options import LoopOptions
 from prefect_assay.errors import ArchiveUnavailable, ConfigurationError, LoopFailed
 from prefect_assay.flows import design_build_test
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Started,
@@ -247,9 +247,9 @@ def test_a_scheduled_loop_of_files_takes_what_has_come_and_has_no_tenth_round_as
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--timezone", "Berlin"], "no IANA time zone"),
-        (["--cron", "every morning"], "no cron expression"),
-        (["--cron", "0 6 30 2 *"], "no cron expression"),
+        (["--timezone", "Berlin"], "not an IANA time zone"),
+        (["--cron", "every morning"], "not a cron expression"),
+        (["--cron", "0 6 30 2 *"], "not a cron expression"),
     ],
 )
 def test_a_schedule_that_cannot_be_kept_starts_nothing(started, deployments, options, words):
@@ -328,7 +328,7 @@ def test_status_shows_rounds_best_and_spending_from_the_loops_log(archive):
 
 def test_status_counts_what_a_running_round_has_ordered(archive):
     log = log_of(archive, "egfr", StartedKind.LOOP, assay={"experiment_type": "affinity"})
-    books = Books.open(archive.get_store(), archive.prefix, TERMS.service, "org")
+    books = Ledgers.open(archive.get_store(), archive.prefix, TERMS.service, "org")
     books.budget.reserve("key", "egfr-round-002", 43_800)
     report = loop_status.read_rounds(archive, log)
     assert [one.spent_cents for one in report.rounds] == [123_450, 43_800]

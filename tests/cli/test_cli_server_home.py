@@ -160,9 +160,9 @@ def test_a_server_on_a_database_of_the_user_sends_nothing_and_keeps_leases_on_di
     [
         (
             ["--allow-host", "https://prefect.example.org"],
-            "--allow-host 'https://prefect.example.org' is no host name",
+            "--allow-host 'https://prefect.example.org' is not a host name",
         ),
-        (["--host", "nowhere.invalid"], "no address of this machine"),
+        (["--host", "nowhere.invalid"], "not an address of this machine"),
         (["--workers", "2"], "No such option"),
     ],
 )

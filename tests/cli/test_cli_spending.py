@@ -13,7 +13,7 @@ from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.cli.archives import spending
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError
 from prefect_assay.orders.job import OrderRoute
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.budget import Reservation
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
 from prefect_assay.orders.ledger.log import (
@@ -46,7 +46,7 @@ class Archive:
 
     def __init__(self, folder):
         self.folder = folder
-        self.books = Books(LocalStore(folder), "", "org-1")
+        self.books = Ledgers(LocalStore(folder), "", "org-1")
         self.orders = 0
 
     def order(
@@ -208,7 +208,7 @@ def test_as_json_the_figures_are_cents_and_the_ids_are_there(archive, show):
 def test_every_organisation_of_the_archive_is_counted(archive, show):
     archive.order(hosted(100))
     other = Archive(archive.folder)
-    other.books = Books(LocalStore(archive.folder), "", "org-2")
+    other.books = Ledgers(LocalStore(archive.folder), "", "org-2")
     other.order(hosted(200))
     assert [row.split()[-2] for row in rows(show())] == ["1.00", "2.00"]
 

@@ -25,7 +25,7 @@ from prefect_assay.analysis.results import (
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.archive import Document, LocalStore, archive_version, read_latest
 from prefect_assay.campaigns.report import describe_end
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.stages import Stage
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
@@ -110,7 +110,7 @@ def archive_campaign(store, campaign_id, entries):
             now=datetime(2026, 3, 1, tzinfo=UTC),
         )
     log = CampaignLog(store, "", campaign_id)
-    log.start(started(campaign_id, archive_id=Books(store, "", "org-1").archive_id))
+    log.start(started(campaign_id, archive_id=Ledgers(store, "", "org-1").archive_id))
     made = make_report(store, "", campaign_id)
     archive_report(store, "", made, now=datetime(2026, 3, 2, tzinfo=UTC))
     log.finish(describe_end(made.summaries, [Stage.MEASURED], []), complete=True)

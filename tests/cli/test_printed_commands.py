@@ -72,7 +72,7 @@ def texts_of(path):
 
 
 def command_of(words):
-    """The command that the words begin with, and the words after it; None if the first word is no command."""
+    """The command that the words begin with, and the words after it; None if the first word is not a command."""
     command, rest = PROGRAM, list(words)
     while hasattr(command, "commands") and rest and rest[0] in command.commands:
         command = command.commands[rest.pop(0)]

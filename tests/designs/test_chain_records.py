@@ -195,7 +195,7 @@ NO_PAIRS = {
     "names the other way round": (beside("ab{}_VL", "ab{}_VH", HEAVY, LIGHT), "no label in their names"),
     "one chain alone": (beside("ab{}_VH", "ab{}_VL", HEAVY, LIGHT) + fasta(["ab9_VH"], HEAVY[9:]), "without the other"),
     "one pair the other way round": (beside("ab{}_VH", "ab{}_VL", HEAVY, LIGHT) + fasta(("ab9_VH", "ab9_VL"), (LIGHT[9], HEAVY[9])), "the name says heavy chain"),
-    "a protein beside pairs": (beside("ab{}_VH", "ab{}_VL", HEAVY, LIGHT) + fasta(["PDL1"], [TARGET]), "this one is no antibody"),
+    "a protein beside pairs": (beside("ab{}_VH", "ab{}_VL", HEAVY, LIGHT) + fasta(["PDL1"], [TARGET]), "this one is not an antibody"),
     "H, L and A": (fasta("HLA", (HEAVY[0], LIGHT[0], TARGET)), "another chain of the complex"),
     "three in a cell": (table("sequence_id,sequence,sequence_aa,locus,cell_id", *(f"c{at}_1,ACGT,{HEAVY[at]},IGH,c{at}" for at in range(3)), *(f"c{at}_2,ACGT,{LIGHT[at]},IGK,c{at}" for at in range(3)), f"c1_3,ACGT,{LIGHT[5]},IGK,c1"), "one chain of an antibody without the other"),
 }  # fmt: skip

@@ -39,7 +39,7 @@ def test_the_native_input_is_left_out_and_samples_are_named_after_it():
         "git_hash": "8907e6", "seed": "37",
     }  # fmt: skip
     assert sequences.notes == (
-        "the native input of ProteinMPNN left out: 3HTN; --keep-native (in a form: keep_native) measures them, too",
+        "the native input of ProteinMPNN left out: 3HTN; --keep-native (in a form: keep_native) also measures them",
     )
 
 

@@ -125,7 +125,7 @@ def test_a_header_of_a_fasta_record_marks_a_control():
 def test_every_column_is_named_as_read_kept_or_left_out():
     told = order_lines(read("name,sequence,control,iptm,notes\na,ACD,true,0.8,\nb,ACE,,0.7,\n"))
     assert "read as CSV: name from name, sequence from sequence, control from control" in told
-    assert "columns that are not ordered, and kept beside the results: iptm" in told
+    assert "columns that are not ordered, and kept with the results: iptm" in told
     assert "columns that are empty, and left out: notes" in told
 
 

@@ -207,7 +207,7 @@ def test_a_beginning_is_not_cut_where_the_first_residue_of_the_designs_may_be_sh
     """All of these designs begin with S: only the target's sequence says where it ends."""
     binders = [f"S{binder}" for binder in BINDERS]
     text = designs(*(PDL1 + binder for binder in binders))
-    assert "beside --target-sequence" in refused(text, chain="2")
+    assert "in addition to --target-sequence" in refused(text, chain="2")
     assert residues(read(text, chain="2", target_sequence=PDL1)) == binders
 
 

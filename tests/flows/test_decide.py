@@ -142,7 +142,7 @@ def test_cancel_of_a_loops_run_cancels_the_loop(world):
     loop, other = begun(world, StartedKind.LOOP), begun(world)
     follow(a_run(world, loop, Cancelled(), LOOP_TAG + loop.name, CAMPAIGN_TAG + other.name))
     assert loop.log.read().stopped is not None
-    assert other.log.read().stopped is None, "a campaign of the tag that is no round of it"
+    assert other.log.read().stopped is None, "a campaign of the tag that is not a round of it"
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def sequences_of(plan):
     return {name: {"aa_string": value.aa_string} for name, value in plan.sequences.items()}
 
 
-class Books:
+class Ledgers:
     """What a loop asks of the ledgers; its orders are placed once their campaign is measured."""
 
     organisation, organisation_name, is_simulated, archive_id = "org", None, True, "archive-1"
@@ -242,7 +242,7 @@ def prefect(monkeypatch):
 def loop(tmp_path, monkeypatch, prefect):
     archive = LocalArchive(root=str(tmp_path / "archive"))
     laboratory = Laboratory(archive)
-    monkeypatch.setattr(CampaignSetup, "books", Books(laboratory))
+    monkeypatch.setattr(CampaignSetup, "books", Ledgers(laboratory))
     for name in ("begin_campaign", "approve_price", "play"):
         monkeypatch.setattr(
             loop_module,
@@ -868,7 +868,7 @@ def test_an_account_that_is_another_one_by_now_orders_nothing(loop, monkeypatch,
     run = loop.prefect.start(PARAMETERS)
     assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
     for name, value in change.items():
-        monkeypatch.setattr(Books, name, value)
+        monkeypatch.setattr(Ledgers, name, value)
     monkeypatch.setattr(starts, "Questions", Unanswered)
     monkeypatch.setattr(CampaignSetup, "read_service_time", lambda _: datetime.now(UTC))
     with pytest.raises(DecisionNeeded):

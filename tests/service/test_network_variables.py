@@ -53,10 +53,10 @@ HTTP = {
 S3 = {"archive": lambda: S3Archive(bucket="bucket").get_store(), "source": s3_source}
 PROXIES = [
     ("HTTPS_PROXY", f"ftp://u:{SECRET}@h:1", "its scheme 'ftp'"),
-    ("https_proxy", "http://h:99999", "no address"),
-    ("HTTP_PROXY", "http://", "no address"),
-    ("HTTP_PROXY", f"http://u:{SECRET}@[::1", "no address"),
-    ("HTTPS_PROXY", "http://ho st:1", "no address"),
+    ("https_proxy", "http://h:99999", "not an address"),
+    ("HTTP_PROXY", "http://", "not an address"),
+    ("HTTP_PROXY", f"http://u:{SECRET}@[::1", "not an address"),
+    ("HTTPS_PROXY", "http://ho st:1", "not an address"),
     ("HTTPS_PROXY", "http:", "names a scheme and no host"),
 ]
 FOR_HTTP = [

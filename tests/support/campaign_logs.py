@@ -11,7 +11,7 @@ from prefect_assay.archive.store import Store
 from prefect_assay.designs import read_sequences, split
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.job import OrderRoute
-from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderBook
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Started,
@@ -54,7 +54,7 @@ class WrittenCampaign:
         self, store: Store, prefix: str, name: str, *, plan: Plan | None = None, service: str = SERVICE
     ) -> None:
         self.store, self.prefix, self.name = store, prefix, name
-        self.books = Books.find_recorded(store, prefix, service) or Books.open(
+        self.books = Ledgers.find_recorded(store, prefix, service) or Ledgers.open(
             store, prefix, service, "org-1"
         )
         self.service = service
@@ -138,7 +138,7 @@ def question_of(cents: int | None = None) -> Question:
 
 
 def started(
-    books: Books,
+    books: Ledgers,
     name: str,
     what: StartedKind = StartedKind.CAMPAIGN,
     *,

@@ -170,7 +170,7 @@ class LocalLab(Controls):
         return answer.json()
 
     def settlements(self) -> list[SettlementRow]:
-        """Every settlement in the lab's books, oldest first: shows whether something was paid twice."""
+        """Every settlement in the lab's ledger, oldest first: shows whether something was paid twice."""
         return self._send(commands.SETTLEMENTS)["items"]
 
     def seed(

@@ -28,7 +28,7 @@ class WireWords:
     service: str = NEUTRAL_SERVICE
 
     def __post_init__(self) -> None:
-        """Refuse words that are no part of a field's or header's name."""
+        """Refuse words that are not part of a field's or header's name."""
         if not re.fullmatch(r"[a-z][a-z0-9]*", self.provider):
             raise ConfigurationError(f"provider word {self.provider!r}: use lower-case letters and digits")
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", self.service):

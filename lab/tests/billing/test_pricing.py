@@ -64,7 +64,7 @@ def test_a_target_by_the_lot_lists_the_lots_and_warns_of_what_is_left_over(core)
 def test_a_missing_price_is_warned_of(core):
     assert estimate(core, spec())["warnings"] == []
     incomplete = estimate(core, spec(target_id=UNPRICED["id"], n_replicates=1))
-    assert incomplete["warnings"] == ["this is no price: the target has no self-service pricing"]
+    assert incomplete["warnings"] == ["this is not a price: the target has no self-service pricing"]
     binning = spec(experiment_type="epitope_binning", method=None, sequences={c: "MKV" + c for c in "ACDE"})
     body = estimate(core, binning)
     assert body["warnings"] == []

@@ -130,7 +130,7 @@ def test_the_purity_of_a_target_is_a_number(core):
     everything = get(core, "/targets")["total"]
     assert get(core, "/targets", filter="gte(purity,9.5)", sort="-purity")["total"] == everything
     assert get(core, "/targets", filter="between(purity,94.5,95.5)")["total"] == everything
-    assert get(core, "/targets", filter="lt(purity,100)")["total"] == everything  # "100" is no text
+    assert get(core, "/targets", filter="lt(purity,100)")["total"] == everything  # "100" is not text
 
 
 def test_updates_and_results_filter_by_experiment_and_type(core):

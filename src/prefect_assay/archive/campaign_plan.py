@@ -35,7 +35,7 @@ class Plan(StoredModel):
     reading: tuple[str, ...] = ()  # how the designs were read, one line each
     doubts: tuple[
         str, ...
-    ] = ()  # those of these lines that are about designs in doubt, which are ordered as they are
+    ] = ()  # those of these lines that are about doubtful designs, which are ordered as they are
 
     @property
     def sequences(self) -> dict[str, SequenceValue]:

@@ -29,16 +29,18 @@ TABLE_PATH: Final = "results.csv"
 REPORT_CODE: Final = "REPORT"
 REPORT_PATH: Final = "report.html"
 CAMPAIGN_CODES: Final = frozenset({PLAN_CODE, TABLE_CODE, REPORT_CODE})  # no experiments
-VERSIONS_FOLDER: Final = "VERSIONS"  # in the books' folder: the register of complete versions
+VERSIONS_FOLDER: Final = "VERSIONS"  # in the ledgers' folder: the register of complete versions
 IDENTITY_FOLDER: Final = "IDENTITY"  # likewise: whose logs they are
-CAMPAIGN_LOGS_FOLDER: Final = "CAMPAIGNS"  # likewise: the logs of campaigns; see books.campaign_log
+CAMPAIGN_LOGS_FOLDER: Final = "CAMPAIGNS"  # likewise: the logs of campaigns; see orders.ledger.campaign_log
 LOOP_LOGS_FOLDER: Final = "LOOPS"  # likewise: the logs of loops
 OPEN_FOLDER: Final = "OPEN"  # likewise: hints that say which campaigns and loops are open
-HOMES_FOLDER: Final = "HOMES"  # likewise: hints that say when each Prefect home last swept; see books.homes
+HOMES_FOLDER: Final = (
+    "HOMES"  # likewise: hints that say when each Prefect home last swept; see orders.ledger.homes
+)
 HINT_FOLDERS: Final = frozenset(
     {OPEN_FOLDER, HOMES_FOLDER}
 )  # nothing depends on them, so they may be deleted
-# What is no organisation's ledger in the books' folder.
+# What is not an organisation's ledger in the ledgers' folder.
 NO_LEDGERS: Final = frozenset(
     {VERSIONS_FOLDER, IDENTITY_FOLDER, CAMPAIGN_LOGS_FOLDER, LOOP_LOGS_FOLDER, *HINT_FOLDERS}
 )

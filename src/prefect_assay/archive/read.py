@@ -182,7 +182,7 @@ def read_plan(version: ArchivedVersion) -> Plan:
         return Plan.model_validate_json(body)
     except ValidationError as error:
         raise ArchiveError(
-            f"{location} is no readable plan ({error.error_count()} errors); nothing new was ordered. Restore it from a backup "
+            f"{location} is not a readable plan ({error.error_count()} errors); nothing new was ordered. Restore it from a backup "
             "of the archive"
         ) from None
 

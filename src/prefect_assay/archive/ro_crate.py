@@ -82,7 +82,7 @@ def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
 
 
 def campaign_crate(manifest: Manifest, sources: tuple[Manifest, ...]) -> bytes:
-    """Describe a whole campaign, beside a version of its report: the report's files, and a dataset per manifest of it.
+    """Describe a whole campaign, next to a version of its report: the report's files, and a dataset per manifest of it.
 
     The datasets have relative addresses, so a moved or copied archive keeps them.
     """

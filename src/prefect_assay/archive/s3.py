@@ -59,7 +59,7 @@ _CONFLICT_WAITS: Final = (0.1, 0.3, 1.0, 3.0)  # seconds before each further try
 
 
 def client_config(endpoint_url: str | None) -> Config:
-    """Settings of a boto3 client for a `S3Store`; None is AWS. Other settings work, too, and are slower.
+    """Settings of a boto3 client for a `S3Store`; None is AWS. Other settings also work, and are slower.
 
     Other servers are addressed by path, because bucket names in host names need DNS. `S3Store` itself adds and requests
     checksums, so that it can leave them out for servers that refuse their headers.

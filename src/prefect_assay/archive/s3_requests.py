@@ -20,7 +20,7 @@ _ACCOUNT: Final = "the storage account is suspended; settle it with whoever runs
 _FULL: Final = (
     "the storage quota is used up; free space or raise the quota, then run again: what is stored stays"
 )
-# What passes, or what a person mends while runs wait: the same request succeeds later. botocore knows the codes of a server
+# What passes, or what a person corrects while runs wait: the same request succeeds later. botocore knows the codes of a server
 # that is busy.
 _LATER: Final = {
     **dict.fromkeys(

@@ -47,7 +47,7 @@ _REMARKS: Final = frozenset({"incomplete", "foreign", "outdated", "repaired"})
 
 
 _GAPS_NAMED: Final = 10
-_UNAVAILABLE_MAX: Final = 3  # in a row: a store that is away costs a time-out for each
+_UNAVAILABLE_MAX: Final = 3  # in a row: an unreachable store costs a time-out for each
 
 
 class Finding(Model):
@@ -101,10 +101,10 @@ def verify_versions(store: Store, prefix: str = "") -> VerifyReport:
     """Check every version below the prefix: an archive, one campaign or one experiment. It may be in use.
 
     Memory is constant in the sizes of the files and in the number of versions. What the store does not answer for is a
-    finding; after a few in a row the rest is not checked, which is one, too.
+    finding; after a few in a row the rest is not checked, which also is one.
 
     Raises:
-        ArchiveUnavailable: the store is busy or does not answer from the beginning, which is no damage.
+        ArchiveUnavailable: the store is busy or does not answer from the beginning, which is not damage.
     """
     root = prefix.strip("/")
     if root:

@@ -105,7 +105,7 @@ class Look:
     stage: Stage
     problem: str | None = None
     retriable: bool = False
-    error: AssayError | None = None  # that only a person can mend, such as a missing wallet
+    error: AssayError | None = None  # that only a person can correct, such as a missing wallet
 
 
 class _Held(Exception):
@@ -301,7 +301,7 @@ class _Performing:
     def count_repeats(self, action: Create) -> int | None:
         """How many orders of unknown outcome another one may follow; None is any number, for orders that commit nothing.
 
-        While a person is asked, the order is not searched for with patience at each look: `find` has searched for it.
+        While a person is asked, the order is not searched for at length at each look: `find` has searched for it.
         """
         state = self.order.book.state
         if not self.needs_person(action):

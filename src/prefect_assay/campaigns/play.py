@@ -458,7 +458,7 @@ def _has_news(campaign: Campaign, look: CampaignLook) -> bool:
     That is an answer or a cancellation in the log, a row of the list that leads to an action, an invoice that a person has
     paid, and a quote.
     """
-    if campaign.log.read().heard - look.heard:  # a question that is asked anew takes its answer away
+    if campaign.log.read().heard - look.heard:  # a question that is asked anew loses its answer
         return True
     rows, now = _read_rows(campaign)
     with campaign.setup.credentials.get_client() as client:

@@ -146,7 +146,7 @@ def _quote_id(client: AssayClient, experiment_id: str) -> str | None:
             return quote.id
         if page and quote.provider_quote_url == page:
             same_page.append(quote)
-    # An address shared by several quotes identifies none of them, nor does one of another experiment.
+    # An address shared by several quotes identifies none of them, and one of another experiment doesn't either.
     only = same_page[0] if len(same_page) == 1 else None
     return only.id if only and only.experiment_id is None else None
 

@@ -14,10 +14,10 @@ from prefect_assay.blocks import (
     Wallet,
     WebhookEndpoint,
 )
-from prefect_assay.blocks.order_ledger import open_books
+from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.campaigns.approval.terms import identify_account
 from prefect_assay.designs.options import USUAL, CampaignOptions
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind, Terms
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.client.http.dates import time_at
@@ -69,9 +69,9 @@ class CampaignSetup:
         return self.options.spending.payment_method or self.account.payment_method
 
     @cached_property
-    def books(self) -> Books:
+    def books(self) -> Ledgers:
         """The ledgers of the organisation behind the token, opened on first use."""
-        return open_books(self.credentials, self.archive)
+        return open_ledgers(self.credentials, self.archive)
 
     @property
     def patience(self) -> timedelta:

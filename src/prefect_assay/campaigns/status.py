@@ -18,7 +18,7 @@ from prefect_assay.archive.plans import find_plan
 from prefect_assay.archive.read import latest_by_experiment
 from prefect_assay.archive.store import Store
 from prefect_assay.errors import NotFound
-from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderBook
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     CampaignState,
@@ -271,7 +271,7 @@ def _experiments(
     store, prefix = log.store, log.prefix
     plan = find_plan(store, prefix, log.name)
     numbers = {one.order_key: one.batch_index + 1 for one in plan.experiments} if plan else {}
-    books = Books.find_recorded(store, prefix, state.terms.service)
+    books = Ledgers.find_recorded(store, prefix, state.terms.service)
     if books is None:
         return (), ()  # nothing was ordered at this service yet
     logs, notes = read_logs(books, log.name)

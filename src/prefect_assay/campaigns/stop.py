@@ -37,7 +37,7 @@ from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.errors import AssayError, InputError, NotFound, OrderMismatch, shortened
 from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.orders.find import find_order
-from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderBook
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     CampaignState,
@@ -317,13 +317,13 @@ def _stop_orders(log: CampaignLog, stopped: Stopped, problems: list[str]) -> Ite
 
 
 def _orders(log: CampaignLog) -> list[_StoppedOrder]:
-    """Every order of a campaign, in each ledger that it was started for: those of its plan, and those beside it."""
+    """Every order of a campaign, in each ledger that it was started for: those of its plan, and all others."""
     services = {record.terms.service for record in log.records() if isinstance(record, Started)}
     plan = find_plan(log.store, log.prefix, log.name)
     planned = {one.order_key: one for one in plan.experiments} if plan else {}
     orders = []
     for service in sorted(services):  # another one, where a person has accepted another account
-        books = Books.find_recorded(log.store, log.prefix, service)
+        books = Ledgers.find_recorded(log.store, log.prefix, service)
         if books is None:
             continue  # nothing was ordered there
         known = [book.order_key for book in books.list_orders(log.name)]

@@ -1,6 +1,6 @@
 """The command line: `prefect-assay` and `python -m prefect_assay.cli`.
 
-`app` declares the commands, and each module beside it is one of them. Nothing may import from here. `main` imports
+`app` declares the commands, and each module next to it is one of them. Nothing may import from here. `main` imports
 `app` when it runs, because `__main__` first takes the current folder out of the search path.
 """
 

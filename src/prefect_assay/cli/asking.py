@@ -17,7 +17,7 @@ def parse_cents(text: str, option: str) -> int:
     """The US cents of an amount in USD.
 
     Raises:
-        InputError: the text is no amount, or has parts of a cent.
+        InputError: the text is not an amount, or has parts of a cent.
     """
     try:
         cents = Decimal(text.replace(",", "").removeprefix("$")) * 100
@@ -36,7 +36,7 @@ def ask_cents(value: str | None, option: str, question: str, default: int) -> in
 def parse_address(value: str, option: str) -> str:
     """An http address without a slash at its end; InputError if the text is not an address."""
     if not is_address(value, "https", "http"):
-        raise InputError(f"{option}: {value!r} is no address such as https://lab.example.org")
+        raise InputError(f"{option}: {value!r} is not an address such as https://lab.example.org")
     return value.rstrip("/")
 
 

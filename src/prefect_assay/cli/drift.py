@@ -115,7 +115,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise InputError(f"{path}: is not JSON") from None
     if not isinstance(found, dict):
-        raise InputError(f"{path}: is no OpenAPI document")
+        raise InputError(f"{path}: is not an OpenAPI document")
     return found
 
 

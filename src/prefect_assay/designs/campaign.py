@@ -50,7 +50,7 @@ def _sizes(designs: int, controls: int, per_experiment: int) -> list[int]:
         raise InvalidSpec(
             [
                 (
-                    f"per_experiment: {per_experiment} leaves no room for designs beside the {controls} controls that go "
+                    f"per_experiment: {per_experiment} leaves no room for designs next to the {controls} controls that go "
                     f"into every experiment; set at least {controls + 1}, or mark fewer sequences as controls"
                 )
             ]

@@ -20,7 +20,7 @@ from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
 
 WORD: Final = 4
-SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the rests beside it
+SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the rests next to it
 _PEPTIDE: Final = 8  # fewer residues say nothing
 _SAMPLE: Final = 80
 _SAID_SAMPLE: Final = 500
@@ -31,8 +31,8 @@ _UNRELATED: Final = 0.3
 _RELATED: Final = 0.35  # of the residues at the same places: also variants that share few words
 _MOST: Final = 0.8  # of the designs
 _WORDS_IN_COMMON: Final = 5  # of a shared stretch, which is mostly covered by words of four
-_PAIRS: Final = 0.3  # of the designs share it and are unrelated beside it
-_LOOSE: Final = 15  # residues of a tag or code beside a shared end
+_PAIRS: Final = 0.3  # of the designs share it and are unrelated elsewhere
+_LOOSE: Final = 15  # residues of a tag or code next to a shared end
 _LISTED: Final = 3
 _TILE: Final = 8
 
@@ -89,7 +89,7 @@ def words(chain: str) -> frozenset[str]:
 
 
 def covered(chain: str, other: frozenset[str]) -> list[bool]:
-    """Which residues are in a stretch that the other protein has, too."""
+    """Which residues are in a stretch that the other protein also has."""
     mask = [False] * len(chain)
     for at in range(len(chain) - WORD + 1):
         if chain[at : at + WORD] in other:
@@ -276,7 +276,7 @@ def _pairs(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool:
 def _look_at_similar_chains(
     residues: Sequence[str], designs: Sequence[Sequence[str]], shared: Sequence[str], doubts: Doubts
 ) -> None:
-    """A chain with small differences in all, beside chains that are unrelated."""
+    """A chain with small differences in all, next to chains that are unrelated."""
     usual = Counter(map(len, designs)).most_common(1)[0][0]
     sample = [chains for chains in spread(designs) if len(chains) == usual]
     for reference in {0: sample[0], 1: sample[len(sample) // 2]}.values():
@@ -299,7 +299,7 @@ def _look_at_similar_chains(
 
 
 def _likeness(chain: str, other: frozenset[str]) -> float:
-    """The part of a chain that is in stretches which the other one, given as its words, has, too."""
+    """The part of a chain that is in stretches which the other one, given as its words, also has."""
     mask = covered(chain, other)
     return sum(mask) / len(mask) if mask else 0.0
 
@@ -349,7 +349,7 @@ def _beside(reference: str, other: str, known: frozenset[str]) -> _Shared | None
     if min(len(reference), len(other)) < 2 * SHARED_FROM or 3 * sum(mask) < 2 * SHARED_FROM:
         return None
     antibodies = variable_domains(reference) if variable_domains(other) else []
-    for domain in antibodies:  # whose frameworks are alike: what counts is what is beside them
+    for domain in antibodies:  # whose frameworks are alike: what counts is what is next to them
         mask[domain.start : domain.end] = [False] * (domain.end - domain.start)
     start, end = densest(mask)
     if end - start < SHARED_FROM or (start > _LOOSE and len(reference) - end > _LOOSE):
@@ -377,7 +377,7 @@ def _are_variants(chain: str, other: str) -> bool:
 
 
 def _is_explained(chain: str, start: int, end: int, mask: Sequence[bool]) -> bool:
-    """Whether fewer than thirty of the shared residues are no known parts."""
+    """Whether fewer than thirty of the shared residues are not known parts."""
     open_to = [start <= at < end and hit for at, hit in enumerate(mask)]
     for part in known_parts(chain):
         open_to[part.start : part.end] = [False] * (part.end - part.start)
@@ -408,7 +408,7 @@ def _ask_about_end(reference: str, part: str, texts: Sequence[str], which: str, 
         _which(
             f"{_of(count, len(texts))} {side} {same} {len(part)} residues{which} ({_shown(part)}), and the rest is unrelated",
             "1" if at_end else "2",
-            exact="" if doubts.shared_end else " beside --target-sequence (its residues)",
+            exact="" if doubts.shared_end else " in addition to --target-sequence (its residues)",
         )
     )
 
@@ -468,7 +468,7 @@ def _which(line: str, chain: str, exact: str = "") -> str:
 
 
 def _others(residues: Sequence[str], where: int) -> str:
-    """The chains beside one, as the option takes them."""
+    """The other chains, as the option takes them."""
     number = max(text.count(CHAIN_SEPARATOR) for text in spread(residues)) + 1
     return ",".join(str(at) for at in range(1, number + 1) if at != where)
 

@@ -98,7 +98,7 @@ def _read(stream: BinaryIO, source: str, reading: ReadingOptions, sequences: int
         rows.extras = [""] * len(rows.names)
         checked(
             rows, source, errors, as_protein=reading.as_protein
-        )  # what is wrong before that line is listed, too
+        )  # what is wrong before that line is also listed
         raise errors.stop(halt.message, line=halt.line) from None
     if not rows.names:
         errors.add("no sequences; give a FASTA file, or a table with at least one row below its header")

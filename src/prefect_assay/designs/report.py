@@ -78,7 +78,7 @@ def _kept(designs: Sequences) -> Iterator[str]:
     roles = set(designs.report.columns.values())
     kept = {title: None for item in designs.items for title in item.attributes if title not in roles}
     if kept:
-        yield f"columns that are not ordered, and kept beside the results: {listed([*kept], _TITLES_SHOWN)}"
+        yield f"columns that are not ordered, and kept with the results: {listed([*kept], _TITLES_SHOWN)}"
     empty = [title for title in designs.report.others if title not in kept and title not in roles]
     if empty:
         yield f"columns that are empty, and left out: {listed(empty, _TITLES_SHOWN)}"

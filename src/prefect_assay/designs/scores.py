@@ -1,4 +1,4 @@
-"""Scores of designers by the words of their titles: which direction is better, and which columns are no predictions at all.
+"""Scores of designers by the words of their titles: which direction is better, and which columns are not predictions at all.
 
 The only place that decides a direction: policies, backtests, histories, design files and the report ask here.
 """
@@ -16,7 +16,7 @@ from typing import Final
 class ScoreKind:
     """A kind of score: the words that name it, without separators.
 
-    `is_confidence`: of structure prediction. `is_tool`: the words name a program, and say nothing beside another score.
+    `is_confidence`: of structure prediction. `is_tool`: the words name a program, and say nothing next to another score.
     """
 
     words: frozenset[str]
@@ -41,7 +41,7 @@ _KINDS: Final = (
     _kind("ipae paeinteraction interactionpae", higher=False, confidence=True),
     _kind("pdockq pdockq2 dockq", higher=True, confidence=True),
     _kind("lis ilis", higher=True, confidence=True),
-    # Boltz-2 gives log10 of IC50 as `affinity_pred_value`, and a probability beside it.
+    # Boltz-2 gives log10 of IC50 as `affinity_pred_value`, and a probability with it.
     _kind("kd ki ic50 ec50 affinitypredvalue affinitypredvalue1 affinitypredvalue2", higher=False),
     _kind("pkd pki pic50 pec50", higher=True),
     _kind("affinityprobability bindingprobability binderprobability probabilityofbinding bindprob pbind probbind", higher=True),

@@ -16,7 +16,7 @@ from prefect_assay.local.postgres import NAME, EmbeddedDatabase
 _PREFIX: Final = "backup-"
 _HEAD_BYTES: Final = 500
 _VERSION: Final = re.compile(rb"\APGDMP.*?\x00(\d\d)\.\d", re.DOTALL)
-# What a newer Prefect has added goes, too. The owner and the right are those of a new database.
+# What a newer Prefect has added also goes. The owner and the right are those of a new database.
 _EMPTY: Final = (
     "DROP SCHEMA public CASCADE; CREATE SCHEMA public AUTHORIZATION pg_database_owner; "
     "GRANT USAGE ON SCHEMA public TO PUBLIC"
@@ -58,7 +58,7 @@ def load(database: EmbeddedDatabase, source: IO[bytes]) -> None:
 
 
 def version_of(source: IO[bytes]) -> int:
-    """The major version of the PostgreSQL that a copy was made of; 0 for what is no copy. `source` stays at its beginning."""
+    """The major version of the PostgreSQL that a copy was made of; 0 for what is not a copy. `source` stays at its beginning."""
     found = _VERSION.match(source.read(_HEAD_BYTES))
     source.seek(0)
     return int(found[1]) if found else 0

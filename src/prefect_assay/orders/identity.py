@@ -88,7 +88,7 @@ def experiment_name(label: str, batch_index: int, batch_count: int, key: str) ->
 
 
 class Reading(Enum):
-    """What a record says about a field, where it is no value."""
+    """What a record says about a field, where it is not a value."""
 
     ABSENT = "absent"
     UNREAD = "unread"
@@ -96,7 +96,7 @@ class Reading(Enum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """An experiment's record beside a specification.
+    """An experiment's record compared with a specification.
 
     Attributes:
         equal: the fields that can be read and agree.
@@ -188,7 +188,7 @@ def _read_concentrations(record: Mapping[str, Any]) -> Any:
 
 
 def _read_sequences(record: Mapping[str, Any]) -> Any:
-    """The sequences as name (None where no name is shown), residues and control; a preview of residues is none."""
+    """The sequences as name (None where no name is shown), residues and control; a preview of residues does not count."""
     value = _read_first_value(record, "sequences")
     if value is Reading.ABSENT:
         return value

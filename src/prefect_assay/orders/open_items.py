@@ -35,7 +35,7 @@ WORDS: Final = {
 class OpenItem(StoredModel):
     """One sum. `amount_cents` is in US cents without VAT; None is not known yet. `url` is where a person acts on it.
 
-    `surplus` if it is an experiment that was made beside the order's own.
+    `surplus` if it is an experiment that was made in addition to the order's own.
     """
 
     kind: OpenKind

@@ -78,7 +78,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Looks:
-    """All orders of one account that are not closed, and the experiments that were made beside them.
+    """All orders of one account that are not closed, and the experiments that were made in addition to them.
 
     `recorded` is what the logs have where the service was not asked. Without `complete` not even that could be read.
     """
@@ -169,7 +169,9 @@ class _Service:
                 continue
             refund = (OpenKind.TO_REFUND, "ask the laboratory for a refund")
             kind, then = refund if look.is_paid else (OpenKind.TO_VOID, _VOID)
-            made = self._make_item(book, experiment, kind, invoice, f"it was made beside the order: {then}")
+            made = self._make_item(
+                book, experiment, kind, invoice, f"it was made in addition to the order: {then}"
+            )
             yield made.model_copy(update={"surplus": True})
 
     def _find_invoice(self, experiment: Experiment) -> Invoice | None:

@@ -98,7 +98,7 @@ def is_worth_waking(
         case WaitsFor.RESULTS:
             return decision is not NotYet.NOTHING
         case WaitsFor.MORE_RESULTS:
-            # The same preliminary results are no reason to wake; changed ones come with an update.
+            # The same preliminary results are not a reason to wake; changed ones come with an update.
             over = found.status == ExperimentStatus.DONE and since is not None and now >= since + PARTIAL_WAIT
             return decision is not NotYet.NOTHING and (news or over or decision is not NotYet.PARTIAL)
         case WaitsFor.QUOTE:

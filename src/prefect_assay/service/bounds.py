@@ -67,14 +67,14 @@ def unstorable(value: Any, place: str = "", *, levels: int = DEPTH_MAX) -> Itera
             return
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(value, dict) and (not isinstance(key, str) or _is_unstorable(key)):
-                yield f"{place}: a name that is no text, or contains a character that no database keeps"
+                yield f"{place}: a name that is not text, or contains a character that no database keeps"
             else:
                 yield from unstorable(item, f"{place}.{_short(str(key))}".lstrip("."), levels=levels - 1)
     elif isinstance(value, str):
         if _is_unstorable(value):
             yield f"{place}: a NUL or another character that no database keeps"
     elif isinstance(value, int | float):
-        if not -NUMBER_MAX <= value <= NUMBER_MAX:  # NaN, too
+        if not -NUMBER_MAX <= value <= NUMBER_MAX:  # also NaN
             yield f"{place}: a number that is not kept exactly; give one between {-NUMBER_MAX:,} and {NUMBER_MAX:,}"
     elif value is not None:
         yield f"{place}: not JSON ({type(value).__name__})"

@@ -28,7 +28,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What the description says of one call beside its shapes."""
+    """What the description says of one call in addition to its shapes."""
 
     need: Need = Need.UNUSED
     without: str = "nothing is missed"  # what happens to a campaign where the service does not have the call

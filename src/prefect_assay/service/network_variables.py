@@ -163,4 +163,4 @@ def _fault_of(value: str, schemes: tuple[str, ...]) -> str | None:
             return f"its scheme {parts.scheme!r} is not one of {known}"
         if parts.scheme in _SOCKS and find_spec("socksio") is None:
             return f"a {parts.scheme} proxy needs the package socksio: pip install 'httpx[socks]'"
-    return None if named else "its value is no address of a proxy"
+    return None if named else "its value is not an address of a proxy"

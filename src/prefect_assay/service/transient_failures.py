@@ -13,7 +13,7 @@ BUSY: Final = frozenset({408, 429})
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Return True if the same step may succeed later; a maintenance page with status 200 counts, too."""
+    """Return True if the same step may succeed later; a maintenance page with status 200 also counts."""
     return isinstance(error, UnexpectedAnswer) or (isinstance(error, AssayError) and error.retriable)
 
 
@@ -24,6 +24,6 @@ def is_busy(error: BaseException | None) -> bool:
     )
 
 
-def is_away(error: BaseException | None) -> bool:
+def is_unreachable(error: BaseException | None) -> bool:
     """Return True if Prefect is busy or did not answer."""
     return is_busy(error) or isinstance(error, httpx.TransportError)

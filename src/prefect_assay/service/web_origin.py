@@ -35,13 +35,13 @@ def own_names(listening: str, allowed: Iterable[str] = ()) -> frozenset[str]:
     """The host names of a server: the loopback's, the address that it listens on, and those that the user allows.
 
     Raises:
-        InputError: one of `allowed` is no host name.
+        InputError: one of `allowed` is not a host name.
     """
     named = () if listening in _ALL_INTERFACES else (listening,)
     for name in allowed:
         if not re.fullmatch(_NAME, name) and not _is_address(name):
             raise InputError(
-                f"{OPTION} {name!r} is no host name; give it alone, without scheme and port, such as prefect.example.org"
+                f"{OPTION} {name!r} is not a host name; give it alone, without scheme and port, such as prefect.example.org"
             )
     return frozenset(_normal(name) for name in (*_LOOPBACK, *named, *allowed))
 

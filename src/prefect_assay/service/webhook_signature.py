@@ -79,7 +79,7 @@ class Proof:
     delivery: Delivery
     secret: int  # the index of the secret that signed it
     timed: bool = True  # the signed body has a time; only the earlier variant's may lack it
-    remarks: tuple[str, ...] = ()  # oddities that are no reason to refuse it
+    remarks: tuple[str, ...] = ()  # oddities that are not a reason to refuse it
 
 
 def verify(

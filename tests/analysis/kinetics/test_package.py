@@ -204,12 +204,12 @@ def test_a_zip_of_too_many_files_is_refused(monkeypatch):
 
 def test_what_is_no_zip_is_refused(tmp_path):
     for table in (b"no zip", b"Time,Data1\n0,0.1\n", b""):
-        with pytest.raises(InputError, match="is no data package of the service"):
+        with pytest.raises(InputError, match="is not a data package of the service"):
             analyze(table)
         (tmp_path / "table.csv").write_bytes(table)
-        with pytest.raises(InputError, match=r"table\.csv is no data package"):
+        with pytest.raises(InputError, match=r"table\.csv is not a data package"):
             analyze(tmp_path / "table.csv")
-        with pytest.raises(InputError, match="is no data package"):
+        with pytest.raises(InputError, match="is not a data package"):
             analyze(io.BytesIO(table))
     with pytest.raises(InputError, match=r"cannot be read as a zip.*download it again"):
         analyze(b"PK\x03\x04 cut off")

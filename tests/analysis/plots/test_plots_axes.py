@@ -1,4 +1,4 @@
-"""Axes, lines and what is in no figure: a point outside its panel, a coordinate that is no number."""
+"""Axes, lines and what is in no figure: a point outside its panel, a coordinate that is not a number."""
 
 import math
 import re

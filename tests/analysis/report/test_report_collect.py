@@ -13,7 +13,7 @@ from prefect_assay.analysis.results import from_csv
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.archive import read_latest
 from prefect_assay.errors import ArchiveError
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
 from prefect_assay.orders.ledger.log import Approved, Settled, Withdrawn
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs
@@ -51,7 +51,7 @@ def test_orders_prices_and_gaps_come_from_plan_and_log(store, lab_archive):
 
 def test_the_money_is_what_status_and_spending_make_of_the_same_logs(store, lab_archive):
     contents = collect(store, "", CAMPAIGN)
-    (books,) = Books.list_all(store, "")
+    (books,) = Ledgers.list_all(store, "")
     assert contents.money == join_parts([of_logs(*read_logs(books))])
     first, *_ = _tiles(contents, ())
     paid = usd(sum(e.order.amount_cents for e in contents.experiments))
@@ -81,7 +81,7 @@ def test_the_first_card_says_simulated_and_names_the_account(store, lab_archive)
     assert first.meaning.startswith("account main: a local lab has answered")
     assert owed.meaning.startswith("still to be paid, simulated, without VAT; ")
     key = lab_archive[1].order_keys[2]
-    Books(store, "", "the organization").open_order(CAMPAIGN, key).record(
+    Ledgers(store, "", "the organization").open_order(CAMPAIGN, key).record(
         lambda _: Settled(invoice_id="i", amount_cents=1)
     )
     *_, paid = _tiles(collect(store, "", CAMPAIGN), ())
@@ -112,7 +112,7 @@ def test_a_live_service_is_named_as_such(store):
 
 def test_an_approval_says_who_and_how_that_is_known(store, lab_archive):
     key = lab_archive[1].order_keys[0]
-    Books(store, "", "the organization").open_order(CAMPAIGN, key).record(
+    Ledgers(store, "", "the organization").open_order(CAMPAIGN, key).record(
         lambda _: Approved(amount_cents=1, approver="Ada", how="the form of flow run 1", by_person=True)
     )
     orders = orders_of(store, "", CAMPAIGN)[0]
@@ -151,7 +151,7 @@ def test_a_withdrawn_order_is_no_ordered_money_and_an_invoice_of_nothing_costs_n
         return any(tile.meaning.startswith("still to be paid") for tile in tiles)
 
     def record(order_key, made):
-        Books(store, "", "the organization").open_order(CAMPAIGN, order_key).record(lambda _: made)
+        Ledgers(store, "", "the organization").open_order(CAMPAIGN, order_key).record(lambda _: made)
 
     key = lab_archive[1].order_keys[2]
     assert is_owed()

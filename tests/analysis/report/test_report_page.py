@@ -141,7 +141,7 @@ def test_predicted_chances_are_shown_beside_what_hit(made):
     measured, hits = sum(hit is not None for hit in known), sum(hit is True for hit in known)
     assert 0 < hits < measured
     assert f"25% to 50% {measured} 40% {hits} " in shown("hits with 40% (10% to 70%)")
-    # A chance of another limit, and another policy's score, are no chances to bind.
+    # A chance of another limit, and another policy's score, are not chances to bind.
     assert "Mean predicted" not in shown("hits 100 with 40% (10% to 70%)")
     assert "Mean predicted" not in shown("ipTM 0.4, place 1 of 5")
 

@@ -176,7 +176,7 @@ def test_a_column_without_a_unit_is_judged_by_its_values():
     assert "(12.5, 850) cannot be M" in refusal("kd", "12.5", "850").problem
     assert "not in one unit" in refusal("kd", "1.2e-9", "850").problem
     assert "may be in M, mM or uM" in refusal("kd", "0.0005", "0.004").problem
-    assert "is no log10" in refusal("log10_kd", "1.1").problem
+    assert "is not a log10" in refusal("log10_kd", "1.1").problem
     assert values("kd", "12.5", "850", unit="nM") == pytest.approx([12.5e-9, 850e-9])
     for problem in (refusal("kd", "12.5", "850"), refusal("kd", "0.004"), refusal("log10_kd", "1.1")):
         assert "--kd-unit" in problem.problem

@@ -562,7 +562,7 @@ def test_a_kd_of_another_assay_is_no_affinity(kind):
     made = result({"sequence_name": "d1", "kd": 1e-9, "replicates": [{"kd": 1e-9}]}, result_type=kind)
     assert {(row.kd_M, row.outcome) for row in rows([made])} == {(None, Outcome.UNKNOWN)}
     (line,) = unread_values([made])
-    assert line.startswith("kd in result r-1 is 1e-09, which is no value of ")
+    assert line.startswith("kd in result r-1 is 1e-09, which is not a value of ")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_an_unknown_word_is_quoted_and_its_number_is_neither_counted_nor_learned
     assert objective_value(first, Objective.AFFINITY) is None
     (note,) = history.notes
     assert f"binding is '{word}" in note
-    assert "in 1 row, which is no known word" in note
+    assert "in 1 row, which is not a known word" in note
 
 
 def test_a_dash_is_a_call_beside_a_plus():
@@ -226,7 +226,7 @@ def test_kd_beside_a_rate_of_association_is_a_rate(titles):
     on_first = not titles.startswith("kd")
     row = "120000,5e-5" if on_first else "5e-5,120000"
     with pytest.raises(
-        InputError, match=r"the given table: '.*' beside the rate of association .* 'KD \(nM\)'"
+        InputError, match=r"the given table: '.*' next to the rate of association .* 'KD \(nM\)'"
     ):
         read_history(table(titles, row))
 

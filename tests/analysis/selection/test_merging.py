@@ -68,7 +68,7 @@ def test_a_copy_under_another_name_and_the_same_table_twice_are_said():
     history = read_history(first, copy)
     assert len(history) == 3
     assert (
-        f"3 of 3 designs in {copy} are measurements that {first} has, too; each counts once" in history.notes
+        f"3 of 3 designs in {copy} are measurements that {first} also has; each counts once" in history.notes
     )
     again = read_history(first, first)
     assert len(again) == 3

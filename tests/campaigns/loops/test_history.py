@@ -23,7 +23,7 @@ from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import DesignerFailed
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.log import (
     Ordered,
     Refused,
@@ -56,7 +56,7 @@ class Campaign:
             per_experiment=2,
         )
         keep_plan.fn(self.archive, self.plan)
-        self.books = Books(self.store, "", "org-1")
+        self.books = Ledgers(self.store, "", "org-1")
         self.log(0, SENDING, Ordered(experiment_id="e-1"))
         book = LoopBook(self.store, "", "loop")
         pool = book.keep_candidates([Candidate(name=n, sequence=s) for n, s in DESIGNS.items()], "f")

@@ -246,7 +246,7 @@ def test_a_sender_that_disconnects_affects_no_other(receiver):
     assert receiver.post(body_of()).status_code == 200
 
 
-def test_prefect_away_gets_503_and_the_retry_wakes(receiver):
+def test_unreachable_prefect_gets_503_and_the_retry_wakes(receiver):
     body = body_of()
     receiver.wake.failing = True
     answer = receiver.post(body)

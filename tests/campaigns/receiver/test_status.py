@@ -159,7 +159,7 @@ def test_every_outcome_is_counted(prefect):
             "woken": 1,
             "repeated": 1,
             "nothing_waiting": 1,
-            "not_now prefect_away": 1,
+            "not_now prefect_unreachable": 1,
             "not_now ahead": 1,
             "refused too_old": 1,
             "refused malformed": 1,
@@ -318,5 +318,5 @@ def test_allowed_hosts_come_from_the_environment_and_are_checked(monkeypatch):
     monkeypatch.setenv("PREFECT_ASSAY_RECEIVER_ALLOWED_HOSTS", "a.example, b.example")
     settings = ReceiverSettings.from_environment()
     assert settings.allowed_hosts == ("a.example", "b.example")
-    with pytest.raises(InputError, match="no host name"):
+    with pytest.raises(InputError, match="not a host name"):
         Receiver(settings.model_copy(update={"allowed_hosts": ("https://a.example",)}))

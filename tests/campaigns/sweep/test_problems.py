@@ -117,7 +117,7 @@ def test_released_results_are_a_problem_if_nobody_has_read_them_an_hour_later(ca
 
 @pytest.mark.parametrize(
     ("fault", "kind"),
-    [(ServiceUnavailable("503"), kinds.SERVICE_AWAY), (Unauthorized("401"), kinds.TOKEN_EXPIRING)],
+    [(ServiceUnavailable("503"), kinds.SERVICE_UNREACHABLE), (Unauthorized("401"), kinds.TOKEN_EXPIRING)],
 )
 def test_an_account_that_cannot_be_read_is_named_and_closes_nothing_behind_it(campaign, service, fault, kind):
     service.fault = fault

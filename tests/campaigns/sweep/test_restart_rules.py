@@ -15,7 +15,7 @@ from prefect_assay.campaigns.sweep.open_campaigns import OpenCampaign, SavedArch
 from prefect_assay.campaigns.sweep.restart import canceled_run, is_due, is_restartable
 from prefect_assay.campaigns.sweep.watermarks import SweepState
 from prefect_assay.errors import ArchiveUnavailable
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     CampaignState,
@@ -34,14 +34,14 @@ def archive(tmp_path):
     block = LocalArchive(root=str(tmp_path))
     block._block_document_id = uuid4()
     store = LocalStore(tmp_path)
-    books = Books.open(store, "", SERVICE, "org-1")
+    books = Ledgers.open(store, "", SERVICE, "org-1")
     accounts = frozenset({str(uuid4())})
     return SavedArchive("assay-local-archive/results", block, store, books.archive_id, accounts)
 
 
 def campaign_of(archive, what=StartedKind.CAMPAIGN, **changes):
     log = CampaignLog(archive.store, "", "c-1", what)
-    base = started(Books.open(archive.store, "", SERVICE, "org-1"), "c-1", what).model_dump(
+    base = started(Ledgers.open(archive.store, "", SERVICE, "org-1"), "c-1", what).model_dump(
         exclude={"id", "at", "by"}
     )
     log.start(Started(**(base | changes)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, Conflict, InputError
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import (
     CLOSED,
     EXPIRED,
@@ -113,8 +113,8 @@ def test_a_campaign_and_a_loop_of_one_name_have_logs_of_their_own(store):
 def test_logs_of_campaigns_are_no_ledgers_of_an_organisation(any_store):
     a_log(any_store).start(started())
     a_log(any_store, what=StartedKind.LOOP).start(started(what=StartedKind.LOOP))
-    assert Books.list_all(any_store, "lab") == []
-    assert Books.open(any_store, "lab", "https://lab.example", "org-1").organisation == "org-1"
+    assert Ledgers.list_all(any_store, "lab") == []
+    assert Ledgers.open(any_store, "lab", "https://lab.example", "org-1").organisation == "org-1"
 
 
 def test_a_log_in_the_folder_of_another_campaign_is_refused(store, log):

@@ -1,4 +1,4 @@
-"""The log of orders, the plans and the archive are compared; what waits is no damage."""
+"""The log of orders, the plans and the archive are compared; what waits is not damage."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from prefect_assay.archive import Document, LocalStore, archive_version, verify_versions
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.cli.app import app
-from prefect_assay.orders.ledger import Books, check_orders
+from prefect_assay.orders.ledger import Ledgers, check_orders
 from prefect_assay.orders.ledger.log import Ordered, Surplus
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 
@@ -31,7 +31,7 @@ def keep(store, code, path, body, experiment_id=None):
 
 
 def books(store):
-    return Books(store, "lab", "org-1")
+    return Ledgers(store, "lab", "org-1")
 
 
 def order(store, key, experiment_id):
@@ -176,7 +176,7 @@ def test_the_command_says_it_too(tmp_path):
 
 def test_a_damaged_record_of_whose_the_logs_are_is_found(tmp_path):
     store = LocalStore(tmp_path)
-    Books.open(store, "lab", "https://lab.example.org", "org-1")
+    Ledgers.open(store, "lab", "https://lab.example.org", "org-1")
     (record,) = tmp_path.rglob("IDENTITY/*.json")
     assert found(store) == []
     record.chmod(0o600)

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta, timezone
 
 from prefect_assay.archive.store import join_key
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.homes import last_sweeps, note_sweep
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -51,4 +51,4 @@ def test_an_archive_that_nobody_sweeps(any_store):
 
 def test_homes_are_no_ledgers(any_store):
     note_sweep(any_store, "lab", "home1", NOON)
-    assert Books.list_all(any_store, "lab") == []
+    assert Ledgers.list_all(any_store, "lab") == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown, OtherOrganisation
 from prefect_assay.orders.find import adopt_experiment
-from prefect_assay.orders.ledger import Books, OrderLedger
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.client.http.address import checked_base_url
@@ -25,7 +25,7 @@ def store():
 
 
 def opened(store, organisation, service=LAB):
-    return Books.open(store, "", service, organisation)
+    return Ledgers.open(store, "", service, organisation)
 
 
 def placed(books, key="k"):
@@ -44,7 +44,7 @@ def test_a_service_that_names_its_organisation_later_has_the_log_of_its_first_us
         assert later.open_order("c", "k").read().ordered.experiment_id == "exp_1"
         assert later.budget.read().campaign_cents("c") == 5
         assert later.derive_scope(LAB) == first.derive_scope(LAB)
-    assert Books.find_recorded(store, "", LAB).folder == first.folder
+    assert Ledgers.find_recorded(store, "", LAB).folder == first.folder
 
 
 def test_another_organisation_is_refused_with_the_next_step_whenever_the_first_was_named(store):
@@ -55,7 +55,7 @@ def test_another_organisation_is_refused_with_the_next_step_whenever_the_first_w
     ):
         opened(store, "org-2")
     assert len(list(store.keys("BOOKS/IDENTITY"))) == 2
-    assert Books.open(store, "of-org-2", LAB, "org-2").folder != opened(store, "org-1").folder
+    assert Ledgers.open(store, "of-org-2", LAB, "org-2").folder != opened(store, "org-1").folder
 
 
 def test_two_addresses_of_one_organisation_have_one_log_and_two_services_have_two(store):

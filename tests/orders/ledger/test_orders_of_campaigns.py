@@ -7,7 +7,7 @@ import pytest
 
 from prefect_assay.errors import ArchiveError
 from prefect_assay.orders.job import OrderRoute
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.log import Confirming, Ordered, Paying, Planned, Sending, Withdrawn
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import ACCOUNT, MemoryStore, a_book, books_in
@@ -65,7 +65,7 @@ def test_a_log_of_another_archive_is_refused(store):
 
 
 def test_a_prefix_is_another_archive(store):
-    one, other = Books(store, "a", ACCOUNT), Books(store, "b", ACCOUNT)
+    one, other = Ledgers(store, "a", ACCOUNT), Ledgers(store, "b", ACCOUNT)
     assert one.archive_id != other.archive_id
     one.open_order("c", "k").record(order("exp_1"))
     assert other.open_order("c", "k").read().count == 0
@@ -108,11 +108,11 @@ def test_all_orders_are_found_for_a_report_whatever_their_campaign_is_called(sto
     books_in(store, "org-2").open_order(campaign, "k1").record(order("exp_3"))
     found = {
         (book.order_key, book.read().planned.campaign_id, book.read().ordered.experiment_id)
-        for books in Books.list_all(store, "")
+        for books in Ledgers.list_all(store, "")
         for book in books.list_orders()
     }
     assert found == {("k1", campaign, "exp_1"), ("k2", campaign, "exp_2"), ("k1", campaign, "exp_3")}
-    assert sum(b.budget.read().campaign_cents(campaign) for b in Books.list_all(store, "")) == 5
+    assert sum(b.budget.read().campaign_cents(campaign) for b in Ledgers.list_all(store, "")) == 5
 
 
 # One log

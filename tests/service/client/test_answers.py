@@ -34,7 +34,7 @@ READS = [
     (
         operations.invoices.get("inv_1"),
         {"id": E2, "provider_invoice_id": "INV_1"},
-    ),  # exact text, if it is no UUID
+    ),  # exact text, if it is not a UUID
     (operations.results.get("r-1"), {**ROW, "id": "r-2"}),
     (
         first_operation(lambda client: client.experiments.iterate_results(E1)),

@@ -192,7 +192,7 @@ def test_an_invoice_stored_elsewhere_is_fetched_without_the_token(call, server, 
 @pytest.mark.parametrize("name", ["experiments.download_quote_pdf", "invoices.download_pdf"])
 def test_a_page_of_a_proxy_is_no_pdf(call, server, name):
     server.will(reply(200, b"<html>please log in</html>", content_type="application/pdf"))
-    with pytest.raises(errors.UnexpectedAnswer, match="no PDF"):
+    with pytest.raises(errors.UnexpectedAnswer, match="not a PDF"):
         call(name, "e1")
 
 

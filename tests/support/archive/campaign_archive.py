@@ -12,7 +12,7 @@ from prefect_assay.designs import read_sequences
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.identity import experiment_name
 from prefect_assay.orders.job import Payment, PaymentState
-from prefect_assay.orders.ledger import Books, OrderLedger
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.log import Approved
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
@@ -49,7 +49,7 @@ def lab_campaign(
             campaign_id=campaign_id,
             per_experiment=per_experiment,
         )
-        books = Books(LocalStore(folder), "", "the organization")
+        books = Ledgers(LocalStore(folder), "", "the organization")
         keep_plan.fn(archive, plan.model_copy(update={"archive_id": books.archive_id}))
         orders = [_order(client, books, plan, planned) for planned in plan.experiments]
         lab.advance(days=days)
@@ -78,7 +78,7 @@ def lab_campaign(
     return plan
 
 
-def _order(client: AssayClient, books: Books, plan: Plan, planned: PlannedExperiment):
+def _order(client: AssayClient, books: Ledgers, plan: Plan, planned: PlannedExperiment):
     book = books.open_order(plan.campaign_id, planned.order_key)
     total = client.experiments.estimate_cost(planned.spec).total_cents or 0
     book.record(lambda _: Approved(amount_cents=total, approver="the caps of the policy"))

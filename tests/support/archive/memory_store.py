@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from prefect_assay.archive.layout import require_hint, require_table
 from prefect_assay.archive.store import ObjectInfo, check_key, chunks_of
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
-from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderBook
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.orders.payments.interfaces import PaymentAttempt
 from prefect_assay.service.models.vocabulary import PaymentMethod
@@ -120,7 +120,7 @@ class MemoryStore:
 
 def books_in(store=None, account=ACCOUNT):
     """The books of an account in a new or a given store."""
-    return Books(store if store is not None else MemoryStore(), "", account)
+    return Ledgers(store if store is not None else MemoryStore(), "", account)
 
 
 def a_book(store=None, campaign="c", key="k", experiment="exp_1") -> OrderBook:

@@ -377,7 +377,7 @@ def _problems(operation, status, content):
     if status not in operation.statuses:
         return [f"{operation.operation_id} {status}: is not described"]
     if isinstance(content, bytes):
-        return [f"{operation.operation_id} {status}: is no JSON"]
+        return [f"{operation.operation_id} {status}: is not JSON"]
     return [
         f"{operation.operation_id} {status}: {problem}"
         for problem in find_problems(content, operation.answer_schema(status))

@@ -11,7 +11,7 @@ from prefect_assay.errors import AssayError, OrderOutcomeUnknown
 from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import confirm_order
-from prefect_assay.orders.ledger import Books, OrderLedger
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
@@ -31,7 +31,7 @@ def _run(job: Mapping[str, Any]) -> dict[str, Any]:
     kind = next(kind for kind in WALLETS if kind.rail == job["rail"])
     rail = kind(**job["wallet"]).get_rail()
     request = CreateRequest.model_validate(job["request"])
-    book = Books(LocalStore(job["books"]), "", "account").open_order("core", job["order_key"])
+    book = Ledgers(LocalStore(job["books"]), "", "account").open_order("core", job["order_key"])
     with AssayClient(job["base_url"], job["token"]) as client:
         try:
             find_or_create(client, request, book, repeats=job.get("repeats"))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
 from prefect_assay.orders.identity import experiment_name, order_key
-from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderBook
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import ExperimentSpec
 from support.crash.process import KILLED, Execution, Killable, token_issuer
@@ -96,7 +96,7 @@ class CorePlayer:
     def log(self, schedule: Schedule) -> OrderBook:
         """In the folder of the schedule's own books."""
         job = self.start(schedule)
-        return Books(LocalStore(job["books"]), "", "account").open_order("core", job["order_key"])
+        return Ledgers(LocalStore(job["books"]), "", "account").open_order("core", job["order_key"])
 
 
 @contextmanager

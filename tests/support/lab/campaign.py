@@ -26,7 +26,7 @@ from prefect_assay.campaigns.approval import questions
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.identity import order_key
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.ledger.open_money import is_closed, read_logs
 from prefect_assay.orders.open_items import OpenKind
@@ -175,7 +175,7 @@ class PlayedCampaign:
 
     def books(self):
         """The ledgers, as another process reads them."""
-        return Books.find_recorded(self.store, "", BASE_URL)
+        return Ledgers.find_recorded(self.store, "", BASE_URL)
 
     def book(self, key):
         """The ledger of an order, likewise."""

@@ -26,7 +26,7 @@ from prefect_assay.campaigns.runs.queries import ASSAY_TAG
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.campaigns.sweep.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Ran,
@@ -67,7 +67,7 @@ class SweptHome:
         self.save("archive", self.archive)
         self.save("account", make_account(base_url=base_url, token=token, archive=self.archive))
         self.store = self.archive.get_store()
-        self.books = Books.open(self.store, "", normalize_address(base_url), "org-1")
+        self.books = Ledgers.open(self.store, "", normalize_address(base_url), "org-1")
         assert self.books.archive_id
         self.deployments = {what: self.deploy(what) for what in StartedKind}
 

@@ -36,7 +36,7 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
     X402Wallet,
 )
-from prefect_assay.blocks.order_ledger import open_books
+from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.cli.services.server import URL as DATABASE_URL
 from prefect_assay.local.processes import tail
 from prefect_assay.local.stack import LocalStack
@@ -173,7 +173,7 @@ class World:
 
     def log(self, campaign_id: str) -> OrderBook:
         """The log of a campaign's first order."""
-        books = open_books(self.credentials, self.archive)
+        books = open_ledgers(self.credentials, self.archive)
         return next(book for book in books.list_orders() if book.campaign_id == campaign_id)
 
     def journal(self) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ class Seen:
 
 
 def reply(status=200, body=None, **headers):
-    """An answer; a body that is no bytes is sent as JSON. Underscores in header names stand for hyphens."""
+    """An answer; a body that is not bytes is sent as JSON. Underscores in header names stand for hyphens."""
     content = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
     sent = {"content-type": "application/json", "x-request-id": "req_1", "content-length": str(len(content))}
     sent |= {name.replace("_", "-"): str(value) for name, value in headers.items()}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.errors import NotFound
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.service.models.experiment import Created, Experiment, QuoteAcceptance
 from support.contract.forms import page, refuse
@@ -173,4 +173,4 @@ class ScheduledService:
 def books(folder, killer=None, account="account"):
     """The books of one account in a folder."""
     store = LocalStore(folder)
-    return Books(KillingStore(store, killer) if killer else store, "", account)
+    return Ledgers(KillingStore(store, killer) if killer else store, "", account)

@@ -36,7 +36,7 @@ from prefect_assay.blocks import (
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.local.processes import tail
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState, StartedKind
-from prefect_assay.orders.ledger.order_ledger import Books, OrderBook
+from prefect_assay.orders.ledger.order_ledger import Ledgers, OrderBook
 from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
 from support.crash.process import Execution, token_issuer
@@ -453,7 +453,9 @@ class Story:
     def books(self) -> list[OrderBook]:
         """The ledgers of the archive's orders."""
         return [
-            book for books in Books.list_all(self.store, self.archive.prefix) for book in books.list_orders()
+            book
+            for books in Ledgers.list_all(self.store, self.archive.prefix)
+            for book in books.list_orders()
         ]
 
     def runs(self, *states: str) -> list[FlowRun]:

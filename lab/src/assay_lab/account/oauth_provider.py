@@ -121,7 +121,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             return None
         params = AuthorizationParams.model_validate_json(row["request"])
         return AuthorizationCode(
-            # The library hands it back at the exchange; the grant's own id will do, and is no secret.
+            # The library hands it back at the exchange; the grant's own id will do, and is not a secret.
             code=row["id"],
             scopes=params.scopes or [],
             expires_at=row["expires_at"],

@@ -133,7 +133,7 @@ def _material_warnings(
     materials: dict[str, Any] | None, priced: dict[str, Any] | None, n_sequences: int
 ) -> list[str]:
     if materials is None or priced is None:
-        return ["this is no price: the target has no self-service pricing"]
+        return ["this is not a price: the target has no self-service pricing"]
     if materials["type"] == "per_sequence":
         return []
     covered = sum(lot["lot_size_ug"] * lot["quantity"] for lot in materials["lots"]) // _UG_PER_SEQUENCE

@@ -60,7 +60,7 @@ class FaultView(TypedDict):
 
 
 class SettlementRow(TypedDict):
-    """A row of the lab's books; amounts in cents of USD."""
+    """A row of the lab's ledger; amounts in cents of USD."""
 
     id: int
     invoice_id: str

@@ -195,7 +195,7 @@ def _violations(
     *,
     draft: bool,
 ) -> list[Violation]:
-    # A draft may lack its target (null clears it) or have surplus sequences, a canceled one, too: fields that the request
+    # A draft may lack its target (null clears it) or have surplus sequences, and so may a canceled one: fields that the request
     # leaves alone are checked when the draft is submitted.
     number = None if entries is None else len(entries)
     needed = not draft and "target_id" in raw

@@ -208,7 +208,7 @@ def _settled(
 
 @dataclass(frozen=True, slots=True)
 class _Settlements:
-    """What the lab's books say about a credential; see `rails.rail.Settlements`."""
+    """What the lab's ledger says about a credential; see `rails.rail.Settlements`."""
 
     db: Db
 

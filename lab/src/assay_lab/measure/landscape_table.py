@@ -35,7 +35,7 @@ _UNCLEAR: Final[Mapping[str, str]] = {
 """Titles that look like a value without a unit, or with one that is not known, and what to name them."""
 _PROTEIN: Final = frozenset({"tm_C", "expression", "yield_mg_per_l"})
 """What does not depend on the target."""
-# Columns beside a K_D that are none: its scatter, its interval, its quality.
+# Columns next to a K_D that hold something else: its scatter, its interval, its quality.
 _BESIDE: Final = re.compile(
     r"_(log_?std|std(ev)?|sd|sem?|cv|err\w*|low(er)?|high(er)?|upper|ci\d*|min|max|app|r2|rmse|n|rank|score)(_|$)"
 )
@@ -236,7 +236,7 @@ class _Reader:
             return {"no_binding": True}
         if word[0] in "<>≤≥":
             self._refuse(
-                f"a limit ({word[0]}) is no K_D to measure; give its value, or mark a design that does not bind with"
+                f"a limit ({word[0]}) is not a K_D to measure; give its value, or mark a design that does not bind with"
                 " 'false' in a column 'binding'",
                 index,
             )
@@ -250,7 +250,7 @@ class _Reader:
         try:
             value = column.convert(float(self._with_point(text, index)))
         except (ValueError, OverflowError):
-            self._refuse(f"{text!r} is no number; leave the cell empty without a value", index)
+            self._refuse(f"{text!r} is not a number; leave the cell empty without a value", index)
         if not column.low <= value <= column.high:
             self._refuse(
                 f"{text} is {value:g} in the unit of {column.fact}, outside {column.low:g} to {column.high:g}; is the"

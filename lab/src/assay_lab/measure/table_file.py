@@ -15,7 +15,7 @@ _WORKBOOKS: Final = (b"PK\x03\x04", b"PAR1", b"\xd0\xcf\x11\xe0")
 
 
 class UnreadableTable(ValueError):
-    """A file is no such table, or is damaged. `line` counts from 1; None is the whole file."""
+    """A file is not such a table, or is damaged. `line` counts from 1; None is the whole file."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)

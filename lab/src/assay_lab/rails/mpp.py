@@ -228,7 +228,7 @@ def _token(credential: dict[str, Any], bill: Bill, settings: MppSettings) -> str
     payload = credential.get("payload")
     token = payload.get("spt") if isinstance(payload, dict) else None
     if not isinstance(payload, dict) or not isinstance(token, str) or not _SPT.fullmatch(token):
-        raise CredentialError("payload.spt is no shared payment token")
+        raise CredentialError("payload.spt is not a shared payment token")
     external = payload.get("externalId")
     if external is not None and external != _request(bill, settings)["externalId"]:
         raise CredentialError("payload.externalId is another invoice's")

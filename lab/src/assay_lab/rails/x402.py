@@ -281,7 +281,7 @@ def _recover(authorization: dict[str, str], signature: str, terms: X402Settings)
             "TransferWithAuthorization": [{"name": name, "type": kind} for name, (kind, _) in _FIELDS.items()]
         },
         message_data={
-            # Lower case: the encoder refuses an address whose mixed case is no checksum.
+            # Lower case: the encoder refuses an address whose mixed case is not a checksum.
             "from": authorization["from"].lower(),
             "to": authorization["to"].lower(),
             "value": int(authorization["value"]),

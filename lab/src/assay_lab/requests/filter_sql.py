@@ -177,11 +177,11 @@ class _Compiler:
             return _READERS[field.kind](text) if field.kind != "enum" else _enum(text, field)
         except ValueError:
             hint = f", one of {', '.join(sorted(field.enum))}" if field.enum else ""
-            raise self.fail(tree, f"{text!r} is no {field.kind}{hint}") from None
+            raise self.fail(tree, f"{text!r} is not a value of type {field.kind}{hint}") from None
 
 
 def _integer(text: str) -> int:
-    number = int(text)  # accepts "1_000" and " 1 ", too, which the pattern refuses
+    number = int(text)  # also accepts "1_000" and " 1 ", which the pattern refuses
     if not _INTEGER.fullmatch(text) or not -_INT64 <= number < _INT64:
         raise ValueError(text)
     return number

@@ -84,7 +84,7 @@ def read(
 
 def _place(loc: tuple[int | str, ...]) -> str:
     parts = list(loc)
-    # The schema's own names for the two forms of a sequence value are no part of the caller's path.
+    # The schema's own names for the two forms of a sequence value are not part of the caller's path.
     for index in range(2, len(parts)):
         if parts[index - 2] == "sequences" and parts[index] in ("text", "object"):
             del parts[index]

@@ -18,7 +18,7 @@ from assay_lab.service.core import LabCore
 from assay_lab.service.faults import BREAKS_ORDER, NEVER_ANSWERED, NEVER_HANDLED, Fault
 from assay_lab.service.journal import CALLER, Caller
 
-# Ids of requests are no secrets; one of the operating system's numbers each would take as long as a query.
+# Ids of requests are not secrets; one of the operating system's numbers each would take as long as a query.
 _numbers = random.Random()  # noqa: S311 - as above
 
 
@@ -221,7 +221,7 @@ async def _close(scope: Scope, receive: Receive, *, flush: bool = False) -> None
 
 
 def _with_request_id(send: Send, request_id: str) -> Send:
-    """Pages and unknown paths carry their request's id, too."""
+    """Pages and unknown paths also carry their request's id."""
 
     async def named(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -29,7 +29,7 @@ def lab_names(listening: str, allowed: Iterable[str] = ()) -> frozenset[str]:
     """The host names that the lab answers for: the loopback's, that of its address, and those that the user allows.
 
     Raises:
-        ConfigurationError: one of `allowed` is no host name.
+        ConfigurationError: one of `allowed` is not a host name.
     """
     names = ["localhost", "127.0.0.1", "::1", *allowed]
     if listening not in {"", "0.0.0.0", "::"}:  # noqa: S104 - these name no host

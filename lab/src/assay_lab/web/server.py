@@ -119,7 +119,7 @@ def _handle_errors(app: FastAPI, core: LabCore) -> None:
         return error(core, request, 500, "internal server error")
 
 
-try:  # where it is installed, as uvicorn takes it, too
+try:  # where it is installed, as uvicorn also takes it
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Protocol
 except ImportError:
     _Protocol = h11_impl.H11Protocol  # type: ignore[assignment,misc]

@@ -13,7 +13,7 @@ from assay_lab.kernel.settings import API_PREFIX
 from assay_lab.rails import RAILS
 from assay_lab.words import WireWords
 
-# The one argument that is no parameter of the call. No body field has this name, other than plain `headers`.
+# The one argument that is not a parameter of the call. No body field has this name, other than plain `headers`.
 HEADERS: Final = "request_headers"
 
 _COMPONENTS: Final = "#/components/schemas/"

@@ -146,7 +146,7 @@ def _violations(call: Call, wanted: CreateWebhook | ModifyWebhook) -> list[Viola
 
 
 def _url_problem(url: str, *, private: bool) -> str | None:
-    """What keeps an address from being public HTTPS. `private` allows private hosts, by http, too."""
+    """What keeps an address from being public HTTPS. `private` allows private hosts, also by http."""
     host = _host(url)
     if host is None:
         return ""

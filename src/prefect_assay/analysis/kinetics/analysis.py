@@ -25,9 +25,9 @@ class Verdict(StrEnum):
 
 
 class Estimate(StoredModel):
-    """A fitted value with its 95 % interval. A side that the data leave open is None, and then the value is, too.
+    """A fitted value with its 95 % interval. A side that the data leave open is None, and then so is the value.
 
-    What remains is a limit: the value is below `high` or above `low`. A limit is no value: it has no rank and no mean.
+    What remains is a limit: the value is below `high` or above `low`. A limit is not a value: it has no rank and no mean.
     """
 
     value: float | None
@@ -80,7 +80,7 @@ class ServiceValues(StoredModel):
 
 
 class ReplicateKinetics(StoredModel):
-    """The fit of one replicate beside the service's values, and K_D of the plateaus, which needs no rate.
+    """The fit of one replicate next to the service's values, and K_D of the plateaus, which needs no rate.
 
     `fit` is None without binding, and where the curves give no number. `steady_state_kd_M` is None where too few curves
     approach a plateau. `brackets_kd`: some concentrations are below K_D, and some above; None without a K_D.

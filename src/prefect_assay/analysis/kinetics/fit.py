@@ -379,7 +379,7 @@ class _Fitter:
         for phase in (self._before, 1 - self._before):
             for column in (phase, phase * self._since_edge / max(self._since_edge.max(), 1.0)):
                 self._add_blocks(covariance, np.tile(_WIDE * highest * column, (self._curves, 1)))
-        # A bulk shift arrives over seconds, too: the start of a phase is no evidence.
+        # A bulk shift also arrives over seconds: the start of a phase is not evidence.
         blind = _WIDE * highest * (self._since_edge < _BLIND_S)
         covariance[np.diag_indices_from(covariance)] += np.tile(blind**2, self._curves)
         self._whiten(covariance)

@@ -150,7 +150,7 @@ def _judge(fit: _Melt, signal: FloatArray, service: ServiceValues) -> tuple[Verd
             pass
     left = float(np.sqrt(np.mean((signal - fit.fitted) ** 2)))
     if left > max(WORST_RESIDUAL * fit.step, 2 * fit.noise):
-        doubts.append(f"the residuals are {left / fit.step:.0%} of the transition: it is no unfolding alone")
+        doubts.append(f"the residuals are {left / fit.step:.0%} of the transition: it is not unfolding alone")
     if high - low > 2 * WIDEST_C:
         doubts.append("the curve does not bound the melting temperature")
     if service.tm_C is None:

@@ -38,7 +38,7 @@ _STEPS_MAX = 1_000_000  # of the grid that a curve is brought on; a day in tenth
 _STEP_S = (0.01, 20.0)  # between two points of a sensorgram; public ones have 0.1 to 1 s
 _NM = 1e-9
 _HEADS = tuple(f"{mark}{name}{mark}{sign}" for name in "tT" for mark in ("", '"') for sign in ",;")
-_MAC_COPIES = "__MACOSX"  # folder of what macOS keeps beside the files of a zip
+_MAC_COPIES = "__MACOSX"  # folder of what macOS adds to the files of a zip
 
 
 def analyze(

@@ -138,7 +138,7 @@ def _short_noise(phases: Sequence[FloatArray], step_s: float, blanks: int) -> Sh
     if not found:
         return ShortNoise(1e-12, 0.0, 1.0)
     total, first_lag, second_lag = np.mean(found, axis=0) / (1 + 1 / blanks if blanks else 1.0)
-    # A parabola takes its share of the correlation, too.
+    # A parabola also takes its share of the correlation.
     first_lag, second_lag = first_lag + 3 * total / width, second_lag + 3 * total / width
     total = max(float(total), 1e-18)
     if first_lag < _CORRELATION_ERRORS * total / np.sqrt(len(found) * width):

@@ -51,7 +51,7 @@ def analyze_replicate(
         unit: of the signal, nm or RU.
         curves: with the blanks.
         service: what the laboratory reports.
-        schedule: when the dissociation starts; where that is in doubt, binding gets no number.
+        schedule: when the dissociation starts; where that is uncertain, binding gets no number.
         concentration_error: standard deviation, as a share, of what all concentrations are off together.
     """
     association_s = schedule.association_s

@@ -2,7 +2,7 @@
 
 Where curves fall, they turn sharply from rising or level to falling. Where they do not, each is an exponential with an
 offset before that time and another one after it; the times are compared by what these leave. Both have to agree, and
-one time has to be clearly better than all others; else the start stays in doubt. Instruments are programmed in tens of
+one time has to be clearly better than all others; else the start stays uncertain. Instruments are programmed in tens of
 seconds: a time next to one is that one.
 """
 
@@ -41,7 +41,7 @@ class Schedule:
 
     @property
     def doubt(self) -> str | None:
-        """Why no rate can be trusted, and what decides; None if nothing is in doubt."""
+        """Why no rate can be trusted, and what decides; None if all of them can."""
         if self.rival_s is None:
             return None
         return (

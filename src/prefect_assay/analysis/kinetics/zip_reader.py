@@ -35,7 +35,7 @@ class PackageFiles:
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             if not isinstance(error, OSError) and not _begins_as_zip(source):
                 raise InputError(
-                    f"{self._name} is no data package of the service, which is a zip with "
+                    f"{self._name} is not a data package of the service, which is a zip with "
                     "raw_data/<design>_<replicate>_<nM>.csv; give the zip of a result"
                 ) from None
             raise InputError(f"{self._name} cannot be read as a zip: {error}; download it again") from None

@@ -31,7 +31,7 @@ _MARKS: Final = {
     EXTRAPOLATED: "↑",
 }
 _ARROWS: Final[dict[str, Shape]] = {"<": "left", ">": "right"}
-MOST: Final = 384  # four plates: a longer figure is no overview
+MOST: Final = 384  # four plates: a longer figure is not an overview
 _ROW: Final = 14
 _NAMES: Final = 148
 _VALUES: Final = 84

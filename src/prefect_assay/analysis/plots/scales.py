@@ -10,7 +10,7 @@ from typing import Final
 from prefect_assay.analysis.results.formats import molar
 
 _STEPS: Final = ("1", "2", "2.5", "5")
-_LABEL: Final = 6  # characters beside an axis; longer numbers have an exponent
+_LABEL: Final = 6  # characters next to an axis; longer numbers have an exponent
 _DECADES: Final = 6  # so many labels of concentrations fit below an axis
 _FEWEST: Final = 2  # ticks: one alone shows no distance
 _ROUNDING: Final = 1e-6

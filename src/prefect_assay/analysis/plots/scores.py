@@ -32,7 +32,7 @@ def find_score_columns(summaries: Sequence[DesignSummary]) -> tuple[str, ...]:
     """The designer's columns whose every value is a finite number, and that have at least three different ones.
 
     Scores whose titles say which direction is better come first, one of each kind before the others. Row numbers, ranks, seeds
-    and lengths are no scores.
+    and lengths are not scores.
     """
     names = dict.fromkeys(name for summary in summaries for name in summary.attributes)
     return tuple(

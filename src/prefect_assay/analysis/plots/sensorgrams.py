@@ -97,7 +97,7 @@ def draw_sensorgrams(replicate: FittedReplicate) -> str:
 
 
 def _label_concentrations(sheet: Sheet, panel: Panel, curves: Sequence[Curve], colors: Sequence[str]) -> None:
-    """Each curve's concentration beside its end: colour alone must not identify a curve."""
+    """Each curve's concentration next to its end: colour alone must not identify a curve."""
     ends = [panel.place_y(find_mean(curve.signal[-_END:])) for curve in curves]
     right = panel.left + panel.width
     places = spread_positions(ends, 12, panel.top + 6, panel.top + panel.height - 2)

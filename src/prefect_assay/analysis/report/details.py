@@ -40,7 +40,7 @@ class Download(Model):
 
 
 def details_table(ranked: Sequence[DesignSummary], scores: Sequence[str]) -> Details:
-    """All values that the ranked table has no room for; of the designer's columns first `scores`, then those that differ."""
+    """All values that do not fit into the ranked table; of the designer's columns first `scores`, then those that differ."""
     own = _attributes(ranked, scores)
     columns = [(title, cell) for title, cell in _COLUMNS if any(cell(design) for design in ranked)]
     columns += [(title, _attribute(title)) for title in own[:ATTRIBUTES_MAX]]

@@ -1,6 +1,6 @@
-"""The derived files of a campaign: the page, tables, fits and plots, made of its archive and archived beside it.
+"""The derived files of a campaign: the page, tables, fits and plots, made of its archive and archived next to it.
 
-They are versions of `REPORT`, which is no experiment. The same archive gives the same bytes in the same environment, so
+They are versions of `REPORT`, which is not an experiment. The same archive gives the same bytes in the same environment, so
 an unchanged report writes nothing.
 """
 

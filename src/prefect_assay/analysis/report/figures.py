@@ -100,7 +100,7 @@ class CampaignFigures(Model):
 class Ranking(Model):
     """Which designs are drawn, by experiment code and name: `places` from 0, and those beyond the bound.
 
-    The first `dose_responses` designs get a dose response, too.
+    The first `dose_responses` designs also get a dose response.
     """
 
     places: dict[tuple[str, str], int]

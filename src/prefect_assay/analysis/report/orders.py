@@ -4,7 +4,7 @@ from datetime import datetime
 
 from prefect_assay.analysis.results.formats import EMPTY
 from prefect_assay.archive.store import Store
-from prefect_assay.orders.ledger import Books, OrderBook, known_archive_id
+from prefect_assay.orders.ledger import Ledgers, OrderBook, known_archive_id
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs, status_words
 from prefect_assay.orders.open_items import OpenMoney, join_parts
 from prefect_assay.orders.payments import name_rail
@@ -40,7 +40,7 @@ def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, Or
     if known_archive_id(store, prefix) is None:  # reading a log would make another id
         return found, OpenMoney()
     parts = []
-    for books in Books.list_all(store, prefix):
+    for books in Ledgers.list_all(store, prefix):
         logs, notes = read_logs(books, campaign_id)
         parts.append(of_logs(logs, notes))
         for book in logs:

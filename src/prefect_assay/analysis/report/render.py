@@ -207,7 +207,7 @@ def _money(contents: CampaignContents) -> tuple[Tile, bool]:
 
 
 def _calibration(contents: CampaignContents, designs: tuple[DesignSummary, ...]) -> tuple[Calibration, ...]:
-    """Chances to hit that selection predicted, beside what was found; empty for assays that selection does not know."""
+    """Chances to hit that selection predicted, compared with what was found; empty for assays that selection does not know."""
     kinds = {experiment.spec.experiment_type for experiment in contents.experiments if experiment.spec}
     objective = ASSAY_TYPES[kinds.pop()].objective if len(kinds) == 1 else None
     return calibrate_chances(designs, SelectionSettings(objective=objective)) if objective else ()

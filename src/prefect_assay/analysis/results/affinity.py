@@ -56,7 +56,7 @@ _OFF_RATE: Final = re.compile(r"(?:k_?off|k_?dis|k_?diss)(?:_.*)?")
 _KD_WORDS: Final = frozenset({"kd", "k", "d", "affinity", "pkd"})
 
 _LIKE_KD: Final = re.compile(rf"p?k_?d(_.*)?|{_NAMED}(_.*)?")
-# Columns beside a K_D: its scatter, its interval, another quantity.
+# Columns next to a K_D: its scatter, its interval, another quantity.
 _BESIDE: Final = re.compile(
     r"_(?:log_?std|std(?:ev)?|sd|sem?|cv|err(?:or)?s?|low(?:er)?|high(?:er)?|upper|ci\d*|min|max|app|r2|rmse|n|rank|score|units?"
     r"|qualifier|relation|operator|sign|1_s|per_s|s|s_1)(?:_|$)"
@@ -68,7 +68,7 @@ _EMPTY: Final = frozenset(
 )
 # An approximate value counts as the value.
 _SIGNS: Final = {**SIGNS, **dict.fromkeys(("~", "≈", "≃", "ca.", "ca", ""), None), "≲": "<", "≳": ">"}
-# Words for a sign that are not read: a column of them beside a K_D is refused, because its limits would count as values.
+# Words for a sign that are not read: a column of them next to a K_D is refused, because its limits would count as values.
 _UNREAD_SIGNS: Final = frozenset(
     {
         "gt",
@@ -193,7 +193,7 @@ def unit_of(text: str) -> str | None:
 
 
 def scale_of(title: str) -> Scale | None:
-    """The scale of a column by its title, such as `KD (nM)`, `kd_nM`, `pKD` or `-log10(KD)`; None if it is no K_D."""
+    """The scale of a column by its title, such as `KD (nM)`, `kd_nM`, `pKD` or `-log10(KD)`; None if it is not a K_D."""
     plain = _plain(title)
     match = _TITLE.fullmatch(plain)
     if match is None:
@@ -214,7 +214,7 @@ def scale_of(title: str) -> Scale | None:
 def affinity_columns(titles: Sequence[str]) -> AffinityColumns:
     """The columns of a table that say K_D.
 
-    `kd` beside `KD` is the rate of dissociation, as instruments write it.
+    `kd` next to `KD` is the rate of dissociation, as instruments write it.
     """
     values = [(at, scale) for at, title in enumerate(titles) if (scale := scale_of(title)) is not None]
     written = {titles[at].strip()[:2] for at, _ in values}
@@ -238,7 +238,7 @@ def affinity_columns(titles: Sequence[str]) -> AffinityColumns:
 
 
 def find_affinity_columns(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> AffinityColumns:
-    """`affinity_columns`, with a column whose cells are only signs as the qualifier of the K_D beside it.
+    """`affinity_columns`, with a column whose cells are only signs as the qualifier of the K_D next to it.
 
     Raises:
         UnclearAffinity: it is not clear which column such signs are about, or they are words that are not read.
@@ -276,7 +276,7 @@ def _limited_column(
 ) -> int | None:
     """The K_D that a column of signs is about; None if it is about another column.
 
-    Its title decides, or else the only column of numbers beside it. Of K_D and pKD, whose limits are opposite, only a title does.
+    Its title decides, or else the only column of numbers next to it. Of K_D and pKD, whose limits are opposite, only a title does.
     """
     values = dict(columns)
     about = set(_plain(titles[at]).split("_")) - _LIMIT_WORDS
@@ -298,7 +298,7 @@ def _limited_column(
         return min(beside, key=lambda other: abs(other - at))
     raise UnclearAffinity(
         f"the column {titles[at]!r} holds only signs such as <, and it is not clear which column they are about; call it "
-        "'kd_qualifier', put it beside K_D, or leave it out"
+        "'kd_qualifier', put it next to K_D, or leave it out"
     )
 
 
@@ -341,7 +341,7 @@ def read_affinities(
         UnclearAffinity: the unit is not clear, values are outside of what an assay gives, or columns contradict each other.
     """
     if unit is not None and unit not in MOLAR:
-        raise UnclearAffinity(f"{unit!r} is no unit of K_D; give one of {', '.join(MOLAR)}")
+        raise UnclearAffinity(f"{unit!r} is not a unit of K_D; give one of {', '.join(MOLAR)}")
     columns = find_affinity_columns(titles, rows)
     found = [NOTHING] * len(rows)
     notes: list[str] = []
@@ -464,7 +464,7 @@ def _unit(style: _Style, chosen: str | None, cells: Sequence[_Cell]) -> tuple[st
         return chosen or scale.unit or "M", []
     if style.is_rate:
         raise UnclearAffinity(
-            f"{title!r} beside the rate of association is the rate of dissociation in 1/s, as instruments write it, and no K_D; "
+            f"{title!r} next to the rate of association is the rate of dissociation in 1/s, as instruments write it, and not K_D; "
             "give K_D in a column such as 'KD (nM)', or, if these are K_D, name their unit in the title or give --kd-unit"
         )
     advice = "name the unit in the title, such as 'kd_nM', or give --kd-unit"
@@ -473,7 +473,7 @@ def _unit(style: _Style, chosen: str | None, cells: Sequence[_Cell]) -> tuple[st
         if all(LOWEST_M <= scale.molar(value, "M") <= _WEAK_MOLAR for value in values):
             return "M", [f"{title} has no unit; its values are taken as log10 of K_D in M"]
         raise UnclearAffinity(
-            f"{title} has no unit, and {_outlier(cells, scale):g} is no log10 of a K_D in M; {advice}"
+            f"{title} has no unit, and {_outlier(cells, scale):g} is not a log10 of a K_D in M; {advice}"
         )
     exact = [cell.number for cell in cells if cell.sign is None] or values
     low, high = min(exact), max(exact)

@@ -46,7 +46,7 @@ def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
         source: the table as bytes or as text (which has line ends), a path, or an `s3://bucket/key` address.
 
     Raises:
-        InputError: there is no such file, or it is no results table; the faulty row is named.
+        InputError: there is no such file, or it is not a results table; the faulty row is named.
         ServiceUnavailable: the object storage did not answer; try again later.
     """
     data = table_content(source)

@@ -107,7 +107,7 @@ def tally(designs: Iterable[DesignSummary]) -> Tally:
 
 
 def objective_for(design: DesignSummary) -> Objective | None:
-    """What the assay of a design measures; None where that is no value that a selection can improve."""
+    """What the assay of a design measures; None where that is not a value that a selection can improve."""
     kind = find_assay_type(design.result_type)
     if design.kd_M is not None or design.binding:
         return Objective.AFFINITY
@@ -168,7 +168,7 @@ def _called(design: DesignSummary, objective: Objective) -> bool | None:
 def objective_value(design: DesignSummary, objective: Objective) -> float | None:
     """K_D in nM, melting temperature in degrees Celsius or concentration in nM; None if it was not measured.
 
-    A limit is no measurement.
+    A limit is not a measurement.
     """
     return None if _qualifier(design, objective) else _value(design, objective)
 

@@ -45,7 +45,7 @@ class FieldMapping(Model):
                 raise ValueError(f"{self.column} needs a unit, such as {kind.shown[0]!r}")
             if find_unit_factor(kind, self.unit) is None:
                 raise ValueError(
-                    f"{self.unit!r} is no unit of {self.column}; use one of {', '.join(kind.shown)}"
+                    f"{self.unit!r} is not a unit of {self.column}; use one of {', '.join(kind.shown)}"
                 )
         has_words = self.column in CALL_FIELDS or self.column == _QUALIFIER
         if self.words and not has_words:
@@ -57,7 +57,7 @@ class FieldMapping(Model):
                 word in SIGNS if self.column == _QUALIFIER else read_call(word, self.column).unread is None  # type: ignore[arg-type]
             )
             if not is_known:
-                raise ValueError(f"{word!r} is no known word of {self.column} (docs/results.md)")
+                raise ValueError(f"{word!r} is not a known word of {self.column} (docs/results.md)")
         return self
 
 
@@ -80,7 +80,7 @@ class ResultMapping(Model):
             for name, field in mapping.fields.items():
                 if field.column not in known:
                     raise ValueError(
-                        f"{assay}.fields.{name}: {field.column!r} is no column of a result of this type; use one of "
+                        f"{assay}.fields.{name}: {field.column!r} is not a column of a result of this type; use one of "
                         f"{', '.join(sorted(known))}"
                     )
         return self
@@ -102,7 +102,7 @@ class ResultMapping(Model):
                 value = field.words.get(value, value)
             kind = _KINDS.get(field.column)
             name = field.column if kind is None else kind.fields[0]
-            # Two fields that say different things of one column are no number and no word.
+            # Two fields that say different things of one column are neither a number nor a word.
             other = mapped.get(name)
             mapped[name] = value if other is None or other == value else [other, value]
             if kind is not None:

@@ -53,7 +53,7 @@ FACTOR_BETWEEN_RATES_AND_KD: Final = 3.0
 _EMPTY: Final = frozenset({"", "null", "none", "na", "n/a", "nan"})
 _SAME_SHOWN: Final = 0.05  # a value and its display, which is rounded
 _SAME_VALUE: Final = 0.01
-# Fields beside a number that say nothing on whether it is exact.
+# Fields next to a number that say nothing on whether it is exact.
 _BESIDE: Final = re.compile(
     r"_(?:units?|mean|value|app|1to1|log_std|std|sd|sem|error|method|model|source|quality|confidence|display)$"
 )
@@ -191,7 +191,7 @@ class RecordReader:
             if not fields:
                 continue
             if quantity not in assay.columns:
-                reason = f"{_show(record[fields[0]])}, which is no value of {_name_type(kind)}"
+                reason = f"{_show(record[fields[0]])}, which is not a value of {_name_type(kind)}"
                 problems.append(Problem(fields[0], reason))
                 continue
             reading = self._read_quantity(quantity, fields, record, places)
@@ -209,7 +209,7 @@ class RecordReader:
             columns[name] = text
             taken.update(used)
             if call.unread is not None:
-                problems.append(Problem(name, f"{call.unread[:60]!a}, which is no known word for a call"))
+                problems.append(Problem(name, f"{call.unread[:60]!a}, which is not a known word for a call"))
         is_measured = any(columns[quantity.column] is not None for quantity in assay.measured) or any(
             _holds_value(name, record.get(name)) for name in list_other_fields(kind)
         )
@@ -405,7 +405,7 @@ def _apply_limits(
         sign = _read_limit(kind, reading, key, value, unit)
         if sign is None:
             return Unread(
-                f"{reading.value:g} {kind.shown[0]} beside {_show(value)} in {name}, which is no known limit"
+                f"{reading.value:g} {kind.shown[0]} next to {_show(value)} in {name}, which is not a known limit"
             )
         signs |= {SIGNS[sign]} - {None}
     if len(signs) > 1:

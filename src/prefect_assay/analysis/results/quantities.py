@@ -63,13 +63,13 @@ def read_quantity(
     word = "" if qualifier is None else str(qualifier).strip()
     factor = find_unit_factor(quantity, own_unit or unit or quantity.shown[0])
     if number is None or not math.isfinite(number):
-        reason = f"{text}, which is no number, with or without a sign and a unit"
+        reason = f"{text}, which is not a number, with or without a sign and a unit"
     elif own_unit and unit and factor != find_unit_factor(quantity, unit):
         reason = f"{text} and in {_shorten(unit)}: two units that contradict each other"
     elif factor is None:
         reason = f"{text} in {_shorten(own_unit or unit)}, and the units known here are {', '.join(quantity.shown)}"
     elif word and word not in SIGNS:
-        reason = f"{text} with the qualifier {_shorten(word)}, which is no known sign"
+        reason = f"{text} with the qualifier {_shorten(word)}, which is not a known sign"
     elif word and sign and SIGNS[word] != SIGNS[sign]:
         reason = f"{text} with the qualifier {_shorten(word)}: two signs that contradict each other"
     elif not quantity.is_possible(number / factor):

@@ -153,7 +153,7 @@ def rich_table(designs: Sequence[DesignSummary], *, limit: int | None = None) ->
             title, no_wrap=title != "Target", overflow="fold" if title == "Target" else "ellipsis"
         )
     for line in shown.lines:
-        table.add_row(*(Text(clean_text(cell)) for cell in line.cells))  # Text: names are no markup
+        table.add_row(*(Text(clean_text(cell)) for cell in line.cells))  # Text: names are not markup
     notes = [*([f"… and {shown.left_out} more"] if shown.left_out else []), *shown.notes]
     above = [Text(shown.title, style="italic")] if shown.title else []
     return Group(*above, table, *(Text(note, style="dim") for note in notes))

@@ -18,7 +18,7 @@ _UNREAD: Final = "it is archived as it came, and unread: ask the laboratory for 
 
 
 def results_in(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tuple[str, ...]]:
-    """The results in some answers, by file name, and a line for each part that is none of a known shape.
+    """The results in some answers, by file name, and a line for each part of an unknown shape.
 
     Two results never share an id: where a service gives one to several, the next ones are `r-1-2`, `r-1-3`. One without an id
     has its number.

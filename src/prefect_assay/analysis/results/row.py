@@ -18,7 +18,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Outcome(StrEnum):
-    """The outcome of a row. A design that did not express was never tested for binding: it is no non-binder."""
+    """The outcome of a row. A design that did not express was never tested for binding: it does not count as a non-binder."""
 
     MEASURED = "measured"  # a number of the result's own kind is there
     BINDING = "binding"  # it binds, and no affinity is given: a screening call, or a fit that failed

@@ -2,7 +2,7 @@
 
 A row is a design of one experiment. Of several results of a kind the last one with an outcome counts. Results of
 another kind fill in what it does not have, such as a melting temperature. K_D is the geometric mean over all replicates
-that have one, or a limit. The laboratory's own mean, over the replicates of its choice, stands beside it. The number of
+that have one, or a limit. The laboratory's own mean, over the replicates of its choice, is next to it. The number of
 a non-binder is an artefact of the fit, and left out.
 """
 
@@ -85,7 +85,7 @@ def summarize(
         targets: the target's name, by experiment code.
         prices: the price of a design in cents, without VAT, by experiment code.
         attributes: the designer's own columns, by design name.
-        earlier: replicate rows of earlier campaigns, whose scatter counts, too.
+        earlier: replicate rows of earlier campaigns, whose scatter also counts.
         campaign_id: the campaign of all rows.
         highest_molar: the highest concentration in M, by experiment code; fits say it of their designs.
         simulated: a local lab has answered. Values that a lab says it made up are marked in any case.

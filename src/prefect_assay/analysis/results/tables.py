@@ -41,7 +41,7 @@ _NUMBERS: Final = frozenset(
     | {kind.column for kind in QUANTITIES}
 )
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-# Full-width signs count, too. A semicolon, a tab or a line end begins a cell where a spreadsheet program splits lines
+# Full-width signs also count. A semicolon, a tab or a line end begins a cell where a spreadsheet program splits lines
 # its own way, and some drop blanks and invisible characters before the sign.
 _BREAK: Final = r"[;\t\r\n\v\f\x85\u2028\u2029]"
 _INVISIBLE: Final = r"[\s\x00-\x1f\x7f-\xa0\xad\u180e\u200b-\u200f\u2060-\u2064\ufeff]"
@@ -80,7 +80,7 @@ def summary_json(summaries: Iterable[DesignSummary]) -> bytes:
 
 
 def read_summary_json(data: bytes) -> tuple[DesignSummary, ...]:
-    """The table of `summary_json`; ValueError if it is none."""
+    """The table of `summary_json`; ValueError if it is something else."""
     return _DESIGNS.validate_json(data)
 
 
@@ -197,14 +197,14 @@ def _signed(kd: float | None, qualifier: str | None) -> str | float | None:
 
 
 def _constants(row: ResultRow) -> tuple[str | float | None, float | None, float | None]:
-    """Fitted numbers of a non-binder are no constants."""
+    """Fitted numbers of a non-binder are not constants."""
     if row.outcome in HAS_RESULT:
         return _signed(row.kd_M, row.qualifier), row.kon_per_M_s, row.koff_per_s
     return None, None, None
 
 
 def cell(value: Any) -> str | float:
-    """The cell of a value: numbers as they are, texts guarded, empty for None and for what is no finite number."""
+    """The cell of a value: numbers as they are, texts guarded, empty for None and for what is not a finite number."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

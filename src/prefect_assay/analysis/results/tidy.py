@@ -39,7 +39,7 @@ from prefect_assay.service.models.result import Replicate, Result, ResultEntry
 from prefect_assay.service.models.sequences import ProteinSequence
 from prefect_assay.service.words import many
 
-# Consumed by columns of their own, beside the fields that a reading has taken.
+# Consumed by columns of their own, in addition to the fields that a reading has taken.
 _ROW_FIELDS: Final = frozenset({"result_type", "sequence_name", "name", "replicates"})
 _SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
 UNCLEAR_UNIT: Final = "not clear"
@@ -62,7 +62,7 @@ def rows(
     constants, the mean of other values, and the outcome of most replicates.
 
     Each design of `ordered` without a result gets a row: `pending`, or when the results are `complete` `missing`, but
-    `unknown` beside an entry that may be its, or where part of the results is `unread`. `matched` says which design each entry
+    `unknown` next to an entry that may be its, or where part of the results is `unread`. `matched` says which design each entry
     is about. Whether a design is a control, and its residues, come from the result, or else from the order: a thermostability
     result says neither (service-shapes, Results). A K_D above `highest_molar`, the highest concentration, gets a doubt.
     `mapping` declares fields that have no published meaning.

@@ -110,7 +110,7 @@ class Backtest:
     independent: int = 0
 
     def give_verdict(self) -> Verdict:
-        """The best policy that can be taken, beside the best of all others."""
+        """The best policy that can be taken, next to the best of all others."""
         sign = 1 if self.more_is_better else -1
         order = sorted(self.played, key=lambda played: -sign * float(np.mean(played.last)))
         taken = next(played for played in order if played.policy in set(SelectionPolicy))

@@ -37,11 +37,11 @@ _SKIPPED: Final = re.compile(
 _SCORES_MOST, _GROUPS_MOST, _SAMPLE = 40, 4, 2000
 _ENOUGH: Final = 0.6  # of a column's filled cells that are numbers
 _RARE: Final = 3  # designs that share a cell of a column of groups, on average at least
-_LETTERS: Final = np.full(256, 20, dtype=np.uint8)  # what is no residue is one letter
+_LETTERS: Final = np.full(256, 20, dtype=np.uint8)  # what is not a residue is one letter
 _LETTERS[[ord(letter) for letter in sorted(AMINO_ACIDS)]] = np.arange(len(AMINO_ACIDS))
 _BASE, _WORD = 21, 3
 TRIPLETS: Final = _BASE**_WORD
-_DIGITS: Final = 9  # rounding is no reason for another rank
+_DIGITS: Final = 9  # rounding is not a reason for another rank
 _SITE_STRING: Final = (
     40  # residues; no protein that is designed is shorter, a list of the residues at varied sites is
 )
@@ -148,7 +148,7 @@ def rank_columns(values: Floats) -> Floats:
 
 
 def find_sites(residues: Sequence[str]) -> NDArray[np.intp] | None:
-    """The positions at which the variants of a library differ; None if these are no variants of one sequence.
+    """The positions at which the variants of a library differ; None if these are not variants of one sequence.
 
     A library is of one length, and its designs are lists of the residues at varied sites, or differ at few of their positions.
     """
@@ -186,7 +186,7 @@ def encode_sites(residues: Sequence[str], sites: NDArray[np.intp]) -> csr_array:
 
 
 def rank_closeness(residues: Sequence[str], references: Sequence[str]) -> Floats:
-    """Ranks of the fewest edits from a reference, 1 for the fewest; 0 where most designs are no variants of one."""
+    """Ranks of the fewest edits from a reference, 1 for the fewest; 0 where most designs are not variants of one."""
     sample = [residues[place] for place in _spread_places(len(residues), _LOOKED_AT).tolist()]
     alike = [max(measure_identity(other, text) for other in references) for text in sample if references]
     if not alike or np.median(alike) < _RELATED:

@@ -160,7 +160,7 @@ class GaussianProcessRanking:
             yield "no score is a known confidence: scores count only where measured designs say how"
 
     def _has_one_family(self) -> bool:
-        """Whether most candidates are variants of one sequence, so that families are no choice."""
+        """Whether most candidates are variants of one sequence, so that families are not a choice."""
         count = len(self._places)
         spread = np.unique(np.linspace(0, max(0, count - 1), min(count, _FAMILY_SAMPLE)).astype(np.intp))
         numbers = number_families([self._features.residues[place] for place in spread.tolist()])

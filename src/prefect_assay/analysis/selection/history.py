@@ -110,7 +110,7 @@ def read_history(*tables: Table, kd_unit: str | None = None) -> History:
         kd_unit: the unit of K_D in tables whose titles do not say it, such as `nM`.
 
     Raises:
-        InputError: there is no such file, or it is no such table; the faulty row is named.
+        InputError: there is no such file, or it is not such a table; the faulty row is named.
         ServiceUnavailable: the object storage did not answer; try again later.
     """
     entries: list[Entry] = []
@@ -249,7 +249,7 @@ class _Reader:
         return CONTROL_WORDS[word]
 
     def _read_affinities(self, calls: Sequence[Mapping[str, str]]) -> list[Affinity]:
-        """K_D of each row. The number beside a negative or an unknown call is not read."""
+        """K_D of each row. The number next to a negative or an unknown call is not read."""
         width = len(self._titles)
         rows = [
             cells if outcome_of({**called, "kd_M": 1.0}) is Outcome.MEASURED else [""] * width
@@ -279,7 +279,9 @@ class _Reader:
         """The qualifier of a row of this package's tables."""
         word = row.get("qualifier", "")
         if word and word not in SIGNS:
-            self._refuse(line, f"column qualifier: {word[:40]!r} is no sign; write < or >, or leave it empty")
+            self._refuse(
+                line, f"column qualifier: {word[:40]!r} is not a sign; write < or >, or leave it empty"
+            )
         return SIGNS[word] if word else None
 
 
@@ -315,7 +317,7 @@ class _Columns:
     def read_calls(self, cells: Sequence[str]) -> dict[str, str]:
         """The words of a row's calls, as they came.
 
-        A dash is a call where the column also has a plus. Elsewhere it may stand for an empty cell, and is no known word.
+        A dash is a call where the column also has a plus. Elsewhere it may stand for an empty cell, and is not a known word.
         """
         return {
             field: _DASH if cells[column] == "-" and field not in self.dashed else cells[column]
@@ -369,7 +371,7 @@ def _make_entry(
 def _describe_unread_words(
     titles: Sequence[str], columns: _Columns, calls: Sequence[Mapping[str, str]]
 ) -> Iterator[str]:
-    """A note for each column with words that are no known call, which quotes them."""
+    """A note for each column with words that are not a known call, which quotes them."""
     for field, column in columns.calls.items():
         words = (read_call(row.get(field), field).unread for row in calls)
         unread = Counter(word for word in words if word is not None)
@@ -379,8 +381,8 @@ def _describe_unread_words(
         more = len(unread) - _QUOTED
         rows = many(unread.total(), "row")
         yield (
-            f"{titles[column]} is {quoted}{f' or one of {more:,} other words' if more > 0 else ''} in {rows}, which is no known word for a "
-            "call (docs/results.md): the outcome is unknown, and a number beside it is not ranked, counted or learned from; rename the column if it holds no calls"
+            f"{titles[column]} is {quoted}{f' or one of {more:,} other words' if more > 0 else ''} in {rows}, which is not a known word for a "
+            "call (docs/results.md): the outcome is unknown, and the number next to it is not ranked, counted or learned from; rename the column if it holds no calls"
         )
 
 

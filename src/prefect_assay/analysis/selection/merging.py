@@ -82,7 +82,7 @@ def merge_entries(entries: Iterable[Entry]) -> tuple[list[DesignSummary], list[s
             if key and merged not in index[key]:
                 index[key].append(merged)
     notes = [
-        f"{count} of {sizes[table]} designs in {table} are measurements that {other} has, too; each counts once"
+        f"{count} of {sizes[table]} designs in {table} are measurements that {other} also has; each counts once"
         if table != other
         else f"{count} of {sizes[table]} designs in {table} are there twice, with the same experiment; each counts once"
         for (table, other), count in repeats.items()
@@ -194,7 +194,7 @@ def _weigh(entry: Entry) -> tuple[bool, bool, int]:
 
 
 def _fill_in(leading: DesignSummary, other: DesignSummary) -> DesignSummary:
-    """The leading design with the other's columns where it has none; constants only beside its own K_D."""
+    """The leading design with the other's columns where it has none; constants only with its own K_D."""
     skipped = {"outcome", "attributes", *(() if leading.kd_M else _CONSTANTS)}
     values = {
         field: value

@@ -18,7 +18,7 @@ _DIGITS: Final = 4
 class Ranking(Protocol):
     """One policy at work. `scores` are by position, NaN for candidates that are not offered.
 
-    `is_of_one_family`: families of near copies are no reason to pass a candidate over.
+    `is_of_one_family`: families of near copies are not a reason to pass a candidate over.
     """
 
     @property

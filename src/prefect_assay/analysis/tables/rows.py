@@ -209,7 +209,7 @@ def _sorted(table: Any, query: Query) -> Any:
 
 
 def _best_first(table: Any) -> dict[str, Any]:
-    """Columns to sort by, as `summarize` does: a lower limit follows all affinities, and what is no affinity comes last."""
+    """Columns to sort by, as `summarize` does: a lower limit follows all affinities, and what is not an affinity comes last."""
     pa, pc = pyarrow_module(), compute_module()
     outcomes = pa.array([str(outcome) for outcome in Outcome])
     known = pc.greater(table["kd_M"], 0)

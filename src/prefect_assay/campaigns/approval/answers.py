@@ -94,7 +94,7 @@ def choose_question(
 
 
 def decision_of(question: Question, word: str | None) -> str:
-    """The decision that a word names. `approve` also stands for the one decision of a question that is no refusal.
+    """The decision that a word names. `approve` also stands for the one decision of a question that is not a refusal.
 
     Raises:
         InputError: the question has no such decision.

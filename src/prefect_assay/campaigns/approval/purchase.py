@@ -21,7 +21,7 @@ from prefect_assay.campaigns.approval.terms import AccountIdentity, describe_acc
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.errors import AssayError, InvalidSpec
-from prefect_assay.orders.ledger import Books, OrderBook, OrderState
+from prefect_assay.orders.ledger import Ledgers, OrderBook, OrderState
 from prefect_assay.orders.ledger.campaign_log import Terms
 from prefect_assay.orders.ledger.state import NotBegun
 from prefect_assay.orders.payments.interfaces import normalize_address
@@ -101,7 +101,7 @@ def look_up_purchase(
         used = f"campaign_id: {plan.campaign_id} has been used for other designs or another assay; nothing was ordered"
         raise InvalidSpec([f"{used}. Choose a new campaign name"])
     service = normalize_address(setup.credentials.base_url)
-    books = Books.find_recorded(setup.archive.get_store(), setup.archive.prefix, service)
+    books = Ledgers.find_recorded(setup.archive.get_store(), setup.archive.prefix, service)
     ledgers = {key: books.open_order(plan.campaign_id, key) for key in plan.order_keys} if books else {}
     with setup.credentials.get_client() as client:
         named = None if books else identify_organisation(client)
@@ -180,7 +180,7 @@ def _price_by_ledger(state: OrderState) -> OrderPrice:
 
 
 def find_earlier(
-    setup: CampaignSetup, plans: Sequence[Plan], books: Books | None, own: Collection[str] = ()
+    setup: CampaignSetup, plans: Sequence[Plan], books: Ledgers | None, own: Collection[str] = ()
 ) -> Earlier:
     """The designs of plans that other campaigns have ordered for the same type of assay, method and target.
 
@@ -198,7 +198,7 @@ def find_earlier(
 
 
 def _find_earlier(
-    setup: CampaignSetup, plans: Sequence[Plan], books: Books, own: Collection[str | None]
+    setup: CampaignSetup, plans: Sequence[Plan], books: Ledgers, own: Collection[str | None]
 ) -> Earlier:
     store, prefix = setup.archive.get_store(), setup.archive.prefix
     names = defaultdict[tuple[str, str], list[str]](list)
@@ -415,7 +415,7 @@ def warn_of_earlier(names: Collection[str], earlier: Sequence[EarlierPurchase]) 
 
 
 def find_warnings(plan: Plan) -> Iterator[str]:
-    """What you should look at before you pay: controls, concentrations, designs in doubt."""
+    """What you should look at before you pay: controls, concentrations, doubtful designs."""
     without = [
         str(one.batch_index + 1)
         for one in plan.experiments

@@ -142,7 +142,7 @@ def report_answer(key: str, question: Question, answered: Answered) -> None:
 def estimate_of_order(log: CampaignLog, order_key: str | None) -> str | None:
     """The price lines of an order that were shown before it, where an estimate has them.
 
-    Beside the question, and no fact of it: an answer counts for the amount, however its estimate was itemised.
+    Next to the question, and not one of its facts: an answer counts for the amount, however its estimate was itemised.
     """
     plan = find_plan(log.store, log.prefix, log.name) if log.state.offered and order_key else None
     if plan is None:

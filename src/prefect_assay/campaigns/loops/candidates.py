@@ -111,7 +111,7 @@ def loop_id_of(store: Store, folder: str) -> str:
         return str(json.loads(store.read(key))["loop_id"])
     except (ValueError, KeyError, TypeError):
         raise ArchiveError(
-            f"{store.location(key)} is no record of a loop; restore it from a backup"
+            f"{store.location(key)} is not a record of a loop; restore it from a backup"
         ) from None
 
 

@@ -46,7 +46,7 @@ class DesignFiles:
 
 
 class FileChanged(ServiceUnavailable):
-    """A file changed or went away while it was read; look again."""
+    """A file changed or disappeared while it was read; look again."""
 
 
 def campaign_of(loop_id: str, name: str) -> str:

@@ -1,7 +1,7 @@
 """The log of a loop in the archive: which designs each round measures, and how each round ended.
 
 Layout: `<prefix>/LOOPS/<loop>/000001.json`, ... and `.../POOLS/<sha256><suffix>`, the proposals as they came. A record
-is written with conditional create, as those of the books. Of two runs that decide on one round, the first decides for
+is written with conditional create, as those of the ledgers. Of two runs that decide on one round, the first decides for
 both, and a repeat reads what was decided. So a round is never proposed, selected or ordered twice, whatever becomes of
 Prefect.
 """

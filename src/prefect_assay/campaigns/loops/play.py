@@ -1,7 +1,7 @@
 """Plays a loop in one run: rounds until a rule, a person or a failure stops it.
 
 Every execution starts from the top and finds in the archive what was decided: the loop's own log says who started it
-under which terms and which run carries it, its book which designs each round measures, and each round's campaign is
+under which terms and which run carries it, its ledger which designs each round measures, and each round's campaign is
 played by the functions of `campaigns.play`. A wait suspends this same run.
 """
 
@@ -216,7 +216,7 @@ def begin_loop(run: LoopRun) -> LoopRun:
         is_carried_here = flow_run is not None and carrier is not None and carrier.run == str(flow_run.id)
         if carrier is not None and not is_carried_here and carrier.run not in carriers_before:
             _refuse_second_run(run, carrier)
-        # Another ledger is no new start: the orders of the earlier rounds would be unknown there.
+        # Another ledger is not a new start: the orders of the earlier rounds would be unknown there.
         is_known = seen.started is None or not is_another_ledger(seen.started.terms, terms)
         if is_known and _is_new_start(seen, started):
             log.start_unless_changed(started, seen)
@@ -277,7 +277,7 @@ def _is_new_start(seen: CampaignState, started: Started) -> bool:
 def _may_pass(run: LoopRun, error: Exception) -> bool:
     """Return True if the loop may go on later.
 
-    A deployed run waits for whatever a person can mend once a round has ended, and with an open order for anything.
+    A deployed run waits for whatever a person can correct once a round has ended, and with an open order for anything.
     """
     if is_temporary(error):
         return True

@@ -30,7 +30,7 @@ def best_value(designs: Iterable[DesignSummary], objective: Objective | None) ->
         case Objective.MELTING:
             return max((each.tm_C for each in own if each.tm_C is not None), default=None)
         case Objective.EXPRESSION:
-            # Beside a K_D the qualifier is that of the K_D.
+            # Next to a K_D the qualifier is that of the K_D.
             known = [each for each in own if each.kd_M is not None or each.qualifier != "<"]
             found = [each.concentration_nM for each in known]
             return max((value for value in found if value is not None), default=None)
@@ -84,7 +84,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class StopRules:
-    """The rules. `goals` are in the units of `best_value`; `flat_rounds`: rounds in a row without an improvement."""
+    """The rules. `goals` are in the units of `best_value`; `flat_rounds`: rounds in a row without improvement."""
 
     objective: Objective | None
     max_rounds: int

@@ -34,9 +34,9 @@ def cannot_start(subject: str, text: str, next_step: str, now: datetime) -> Prob
     return _problem(kinds.CANNOT_START, subject, now, text, next_step=next_step)
 
 
-def receiver_away(block: str, text: str, now: datetime) -> Problem:
+def report_receiver_unreachable(block: str, text: str, now: datetime) -> Problem:
     """A receiver that does not answer."""
-    return _problem(kinds.RECEIVER_AWAY, block, now, text)
+    return _problem(kinds.RECEIVER_UNREACHABLE, block, now, text)
 
 
 def undelivered(runs: Sequence[str], now: datetime) -> list[Problem]:
@@ -143,7 +143,7 @@ def failed_service(block: str, error: Exception, now: datetime, runs: Sequence[s
         return [_problem(kinds.TOKEN_EXPIRING, block, now, text, runs=runs)]
     if isinstance(error, AssayError) and error.retriable:
         text = f"the service cannot be read with account {block}: {_sentence(error)}"
-        return [_problem(kinds.SERVICE_AWAY, block, now, text, runs=runs)]
+        return [_problem(kinds.SERVICE_UNREACHABLE, block, now, text, runs=runs)]
     return []
 
 

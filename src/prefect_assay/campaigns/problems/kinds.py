@@ -15,12 +15,12 @@ WALLET_LOW: Final = "wallet-low"
 TOKEN_EXPIRING: Final = "token-expiring"  # noqa: S105 - a word, not a token
 ARCHIVE_UNREACHABLE: Final = "archive-unreachable"
 HOME_SILENT: Final = "home-silent"
-SERVICE_AWAY: Final = "service-away"
+SERVICE_UNREACHABLE: Final = "service-unreachable"
 WEBHOOKS_SILENT: Final = "webhooks-silent"
 SWEEP_SILENT: Final = "sweep-silent"
 CANNOT_START: Final = "cannot-start"
 # Judged by `status --problems` when it is asked, and not saved.
-RECEIVER_AWAY: Final = "receiver-away"
+RECEIVER_UNREACHABLE: Final = "receiver-unreachable"
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     ),
     ARCHIVE_UNREACHABLE: AlertKind(
         "an archive cannot be read or written, so its campaigns are not looked after",
-        "Mend it, or mount its folder: nothing is lost, and its campaigns go on then",
+        "Restore it, or mount its folder; its campaigns then continue",
     ),
     HOME_SILENT: AlertKind(
         "campaigns belong to a Prefect home whose sweep has not run for a day",
         "Start that home's server and worker. If its database is lost, take its campaigns over: prefect-assay adopt",
     ),
-    SERVICE_AWAY: AlertKind(
+    SERVICE_UNREACHABLE: AlertKind(
         "the service does not answer, or not as it should",
         "Nothing, if it is maintenance: runs wait and look again. Else ask the service, with the request's id",
     ),
@@ -95,7 +95,7 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
         "runs of a deployment cannot start: it is paused, has no slot, no worker or no schedule",
         "Look at its page in the Prefect UI",
     ),
-    RECEIVER_AWAY: AlertKind(
+    RECEIVER_UNREACHABLE: AlertKind(
         "the webhook receiver does not answer",
         "Start prefect-assay receiver, or prefect-assay up; until then the sweep wakes runs, minutes later",
     ),

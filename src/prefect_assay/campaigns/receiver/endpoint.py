@@ -2,7 +2,7 @@
 
 It keeps no store and trusts no header. The secret follows from the path's order key and the signing key, and the
 experiment's id is taken from the signed body. The answer follows the wake-up. The service repeats a delivery after a
-5xx and never after a 4xx (contract 6, rule 3). So only what will be wrong the next time, too, is a 4xx.
+5xx and never after a 4xx (contract 6, rule 3). So only what will also be wrong the next time is a 4xx.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class DeliveryEndpoint:
             raise
         except Exception:
             self._metrics.answered("not_now", "failure")
-            raise  # a fault of this package: the app answers 500, and the service sends again
+            raise  # a defect of this package: the app answers 500, and the service sends again
 
     async def _answer(self, request: Request) -> Response:
         order_key = request.path_params["order_key"]
@@ -189,7 +189,7 @@ class DeliveryEndpoint:
         except Exception as error:
             self._not_woken(type(error).__name__, delivery)
             _logger.debug("the wake-up failed", exc_info=True)
-            raise RetryLater("prefect_away", "Prefect is away; send again") from None
+            raise RetryLater("prefect_unreachable", "Prefect is unreachable; send again") from None
 
     def _not_woken(self, why: str, delivery: Delivery) -> None:
         self._log.report(

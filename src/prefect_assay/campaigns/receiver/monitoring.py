@@ -33,7 +33,7 @@ _OUTCOMES: Final = {
         "slow_body",
         "incomplete_body",
         "ahead",
-        "prefect_away",
+        "prefect_unreachable",
         "slow_wake",
         "no_turn",
         "overload",

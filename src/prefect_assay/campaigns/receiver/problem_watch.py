@@ -51,7 +51,7 @@ class ProblemWatch:
         while not self._ended.is_set():
             try:
                 self.look(datetime.now(UTC))
-            except Exception as error:  # noqa: BLE001 - Prefect is away; deliveries are answered all the same
+            except Exception as error:  # noqa: BLE001 - Prefect is unreachable; deliveries are answered all the same
                 self._state = None
                 _log.debug("The open problems cannot be read: %s", error)
             self._ended.wait(self._every)

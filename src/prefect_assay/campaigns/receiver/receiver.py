@@ -108,7 +108,7 @@ class Receiver:
 
 
 class PrefixInRootPath:
-    """Serve also where the server's root path, or the path of a mount, is the prefix itself: Starlette takes it away."""
+    """Serve also where the server's root path, or the path of a mount, is the prefix itself: Starlette strips it."""
 
     def __init__(self, app: ASGIApp, prefix: str) -> None:
         self.app = app

@@ -88,7 +88,7 @@ class ReceiverSettings(BaseSettings):
     status_host: str = Field(default="127.0.0.1", description="The address that STATUS_PORT listens on.")
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="Host names under which readiness and metrics answer beside those of the loopback and every IP "
+        description="Host names under which readiness and metrics answer in addition to those of the loopback and every IP "
         "address, separated by commas. Deliveries are taken under any name.",
     )
     ready_timeout_seconds: float = Field(

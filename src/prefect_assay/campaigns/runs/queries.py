@@ -1,6 +1,6 @@
 """Reads flow runs from Prefect. No other module builds filters.
 
-Other flows of a server may be called `experiment` or `campaign`, too; `is_assay_run` recognizes the runs of this package.
+Other flows of a server may also be called `experiment` or `campaign`; `is_assay_run` recognizes the runs of this package.
 A run whose parameters the server has stored and cannot send, such as lists within a thousand lists, makes every page with
 it fail. Every list here is read around such runs, and `unreadable_runs` names them.
 """
@@ -138,7 +138,7 @@ def _read_page(
             raise
         try:
             ids = _ids_of_page(client, wanted, flows, sort, offset)
-        except PrefectHTTPStatusError:  # the server is at fault rather than a run
+        except PrefectHTTPStatusError:  # the server is the cause, rather than a run
             raise error from None
         return _Page(_read_around(client, ids, error), ids)
     return _Page(runs, [run.id for run in runs])
@@ -164,7 +164,7 @@ def _read_around(client: SyncPrefectClient, ids: Sequence[UUID], error: Exceptio
     """Read these runs by halves, down to the ones that cannot be read.
 
     Raises:
-        PrefectHTTPStatusError: it takes too many requests, so that the server rather than a run is at fault.
+        PrefectHTTPStatusError: it takes too many requests, so that the server rather than a run is the cause.
     """
     found: dict[UUID, FlowRun] = {}
     known = _unreadable.setdefault(client, {})

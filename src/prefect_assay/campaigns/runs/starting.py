@@ -172,8 +172,8 @@ def _of_schedule(client: SyncPrefectClient, sweep: DeploymentResponse, now: date
     elif all(_is_older(schedule, now) for schedule in active) and not _has_planned(client, sweep, now):
         text = "the sweep has an active schedule, and no run of it is planned: the server's scheduler does not run"
         next_step = (
-            "start the server's services, with PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED=true; several servers need "
-            "`prefect server services start` beside them"
+            "start the server's services, with PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED=true; several servers also "
+            "need `prefect server services start`"
         )
         yield Obstacle("schedule", _SWEEP, text, next_step)
 

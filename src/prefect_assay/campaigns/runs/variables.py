@@ -22,7 +22,7 @@ _PAGE: Final = 200  # the server's limit
 
 
 def variable_name(prefix: str, key: str) -> str:
-    """Return the name of the variable for a key that is no name itself."""
+    """Return the name of the variable for a key that is not a name itself."""
     return prefix + hashlib.sha256(key.encode()).hexdigest()[:20]
 
 

@@ -21,7 +21,7 @@ from prefect_assay.campaigns.runs.queries import read_runs, suspended_filter
 from prefect_assay.campaigns.runs.states import resume, waits_for_input
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, ORDER_TAG, expected_label
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.service.transient_failures import BUSY, is_away, is_busy
+from prefect_assay.service.transient_failures import BUSY, is_busy, is_unreachable
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class Waker:
     """
 
     def __init__(self, *, patience_seconds: float = 10.0, request_seconds: float = 10.0) -> None:
-        """Set how long a wake-up is retried while Prefect is away or busy, and how long one request may take."""
+        """Set how long a wake-up is retried while Prefect is unreachable or busy, and how long one request may take."""
         self._patience = patience_seconds
         # Taken from this thread: new threads would fall back to the settings of the process.
         context = get_settings_context()
@@ -100,7 +100,7 @@ class Waker:
 
         Raises:
             ConfigurationError: no Prefect API is configured.
-            Exception: whatever the Prefect client raises when its API is away for longer than the patience.
+            Exception: whatever the Prefect client raises when its API is unreachable for longer than that.
         """
         labels = {expected_label(experiment_id): expected.isoformat()} if expected else None
         return await self._waking.do(
@@ -188,4 +188,4 @@ def _raise_at_once(response: httpx.Response) -> None:
 def _may_pass(error: Exception, attempt: int) -> bool:
     # The first refusal may be of a run just deleted, or of the kept client's stale CSRF token; the second is final.
     refused_once = isinstance(error, httpx.HTTPStatusError) and attempt == 0
-    return refused_once or is_away(error)
+    return refused_once or is_unreachable(error)

@@ -19,7 +19,7 @@ class Watermark(StoredModel):
 
 
 class SeenArchive(StoredModel):
-    """An archive that a saved block has led to: if it is not there any more, it is away and not empty."""
+    """An archive that a saved block has led to: if it is not there any more, it is unreachable and not empty."""
 
     block: str  # `type/name`
     archive_id: str

@@ -10,11 +10,11 @@ from typing import Final
 from prefect.client.orchestration import SyncPrefectClient
 
 from prefect_assay.blocks import Archive, AssayAccount
-from prefect_assay.blocks.order_ledger import open_books
+from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.campaigns.sweep.saved_blocks import saved_accounts, saved_archives
 from prefect_assay.errors import AssayError
 from prefect_assay.orders.billing import withdraw_order
-from prefect_assay.orders.ledger import Books, OrderLedger, known_archive_id
+from prefect_assay.orders.ledger import Ledgers, OrderLedger, known_archive_id
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs
 from prefect_assay.orders.open_items import OpenMoney, join_parts
 from prefect_assay.orders.open_money import Look, Looks, look_at_orders
@@ -79,12 +79,12 @@ class _Reader:
         archive_id = known_archive_id(store, archive.prefix)
         if archive_id is None:
             return  # nothing was ordered in it, or it is another machine's folder
-        for books in Books.list_all(store, archive.prefix):
+        for books in Ledgers.list_all(store, archive.prefix):
             if (archive_id, books.log) not in self._seen:
                 self._seen.add((archive_id, books.log))
                 yield self._of_books(archive, books, accounts)
 
-    def _of_books(self, archive: Archive, books: Books, accounts: list[AssayAccount]) -> Looks:
+    def _of_books(self, archive: Archive, books: Ledgers, accounts: list[AssayAccount]) -> Looks:
         logs, damaged = read_logs(books)
         recorded = of_logs(logs, damaged)
         if not (self.thorough or recorded.items or any(log.state.surplus for log in logs)):
@@ -95,7 +95,7 @@ class _Reader:
             try:
                 if normalize_address(credentials.base_url) not in services:
                     continue
-                open_books(credentials, archive)  # refuses the token of another organisation
+                open_ledgers(credentials, archive)  # refuses the token of another organisation
                 with credentials.get_client() as service:
                     looks = look_at_orders(logs, service)
                 return replace(

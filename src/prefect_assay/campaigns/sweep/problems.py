@@ -22,7 +22,7 @@ from prefect_assay.campaigns.sweep.open_campaigns import OpenCampaign, SavedArch
 from prefect_assay.campaigns.sweep.saved_blocks import load_account
 from prefect_assay.campaigns.sweep.waking import Feeds
 from prefect_assay.errors import AssayError
-from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderBook
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.ledger.open_money import read_logs
 from prefect_assay.orders.open_items import OpenMoney
@@ -46,7 +46,7 @@ _HOURLY: Final = frozenset(
         kinds.MONEY_OPEN,
         kinds.WALLET_LOW,
         kinds.TOKEN_EXPIRING,
-        kinds.SERVICE_AWAY,
+        kinds.SERVICE_UNREACHABLE,
         kinds.CANNOT_START,
         kinds.ARCHIVE_UNREACHABLE,
     }
@@ -171,7 +171,7 @@ class Problems:
             if campaign.log.what is StartedKind.CAMPAIGN and (block := campaign.account):
                 by_block.setdefault(block, []).append(campaign)
         for block, of_block in sorted(by_block.items()):
-            self._look(kinds.SERVICE_AWAY, partial(self._read_service, client, block, of_block), block)
+            self._look(kinds.SERVICE_UNREACHABLE, partial(self._read_service, client, block, of_block), block)
         archives = {campaign.archive.name: campaign.archive for campaign in campaigns}
         for archive in archives.values():
             self._probe(archive)
@@ -198,7 +198,7 @@ class Problems:
     def _note_failure(self, block: str, error: Exception) -> None:
         found = find.failed_service(block, error, self.now)
         self.problems += found
-        self.unclear |= {(kinds.TOKEN_EXPIRING, block), (kinds.SERVICE_AWAY, block)}
+        self.unclear |= {(kinds.TOKEN_EXPIRING, block), (kinds.SERVICE_UNREACHABLE, block)}
 
     def _read_service(self, client: SyncPrefectClient, block: str, campaigns: list[OpenCampaign]) -> None:
         with load_account(client, block).credentials.get_client() as service:
@@ -271,7 +271,7 @@ def _undelivered_orders(campaign: OpenCampaign) -> Iterator[tuple[str, OrderBook
     terms = campaign.state.terms
     if terms is None:
         return
-    books = Books.find_recorded(campaign.log.store, campaign.log.prefix, terms.service)
+    books = Ledgers.find_recorded(campaign.log.store, campaign.log.prefix, terms.service)
     for book in read_logs(books, campaign.log.name)[0] if books else ():
         state = book.state
         if state.ordered is not None and state.delivered is None and not state.withdrawn:

@@ -11,7 +11,7 @@ from prefect.client.orchestration import SyncPrefectClient
 
 from prefect_assay.campaigns.runs.states import resume
 from prefect_assay.errors import shortened
-from prefect_assay.service.transient_failures import is_away
+from prefect_assay.service.transient_failures import is_unreachable
 
 
 @dataclass
@@ -25,21 +25,21 @@ class SweepProgress:
     stopped: list[str] = field(default_factory=list)  # ids of campaigns and loops
     problems: list[str] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
-    _prefect_was_away: bool = False
+    _was_prefect_unreachable: bool = False
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Record any failure as a problem of this part. Prefect away in two parts in a row ends the sweep."""
+        """Record any failure as a problem of this part. If Prefect is unreachable in two parts in a row, the sweep ends."""
         try:
             yield
         except Exception as error:
-            if self._prefect_was_away and is_away(error):
+            if self._was_prefect_unreachable and is_unreachable(error):
                 raise
-            self._prefect_was_away = is_away(error)
+            self._was_prefect_unreachable = is_unreachable(error)
             self.failed.add(name)
             self.problems.append(shortened(f"{name}: {error}", 600))
         else:
-            self._prefect_was_away = False
+            self._was_prefect_unreachable = False
 
     def wake(self, run_ids: Iterable[UUID], values: dict[str, Any] | None = None) -> bool:
         """Resume runs one by one: SQLite refuses some of many writers at once. False if a request failed.

@@ -1,6 +1,6 @@
 """Starts another run for each open campaign or loop of this home that has no live run. It repairs no run.
 
-The new run finds everything in the log and the ledgers, so a run that was taken for dead may go on beside it.
+The new run finds everything in the log and the ledgers, so a run that was taken for dead may go on at the same time.
 """
 
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ class LiveRuns:
     def end_dead(self, client: SyncPrefectClient, now: datetime, *, swept: datetime | None) -> list[FlowRun]:
         """Give runs without a process the end that nobody has reported, and forget them; returns them.
 
-        Where the last sweep is long ago, the server may have been away, and no heartbeat has come since: the next sweep looks.
+        Where the last sweep is long ago, the server may have been unreachable, and no heartbeat has come since: the next sweep looks.
         """
         was_away = swept is None or now - swept > SILENT_AFTER
         dead = [

@@ -1,4 +1,4 @@
-"""`prefect-assay kinetics`: fits of raw curves beside the service's values."""
+"""`prefect-assay kinetics`: fits of raw curves next to the service's values."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -101,7 +101,7 @@ def _label(item: _Analysed) -> str:
 
 
 def _table(title: str, columns: _Row, groups: Iterable[tuple[_Analysed, list[_Row]]]) -> Table:
-    table = Table(title=Text(title))  # a file name is no markup
+    table = Table(title=Text(title))  # a file name is not markup
     for column in columns:
         table.add_column(column)
     for item, rows in groups:

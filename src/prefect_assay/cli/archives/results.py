@@ -224,7 +224,7 @@ def _show_comparison(console: Console, compared: Comparison) -> None:
             begin = (one.first.name, value_words(one.first)) if not number else ("", "")
             campaign = () if len(others) == 1 else (change.design.campaign_id,)
             cells = (*begin, *campaign, value_words(change.design), change.words, change.overlap_words)
-            table.add_row(*(Text(one_line(text)) for text in cells))  # Text: names are no markup
+            table.add_row(*(Text(one_line(text)) for text in cells))  # Text: names are not markup
     console.print(table)
     plain().print(
         f"{len(compared.common):,} in common. Fold: K_D over that of the first campaign; above 1 is weaker. "
@@ -261,13 +261,13 @@ def _show_rows(console: Console, rows: list[dict[str, Any]]) -> None:
     titles = [title for title in lines[0] if any(line[title] for line in lines)] if lines else []
     table = Table(*titles, caption=f"… and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else None)
     for line in lines:
-        table.add_row(*(Text(one_line(line[title])) for title in titles))  # Text: names are no markup
+        table.add_row(*(Text(one_line(line[title])) for title in titles))  # Text: names are not markup
     console.print(table if lines else "No results.")
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, str]:
     replicate = "" if row["replicate"] is None else f" ({row['replicate']})"
-    # the fitted number of a non-binder is no affinity
+    # the fitted number of a non-binder is not an affinity
     has_kd = row["kd_M"] is not None and row["outcome"] == Outcome.MEASURED
     return {
         "Campaign": row["campaign_id"],

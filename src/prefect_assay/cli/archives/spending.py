@@ -17,7 +17,7 @@ from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.errors import InputError
-from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderBook
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started
 from prefect_assay.orders.ledger.open_money import of_logs, status_words
 from prefect_assay.service.models.billing import usd
@@ -95,7 +95,7 @@ def show_spending(
     chosen = saved_account(account) if account else None
     by_account = account if path is None and archive is None else None
     store, prefix = opened(path, archive, by_account)
-    books = Books.list_all(store, prefix)
+    books = Ledgers.list_all(store, prefix)
     logs = [book for b in books for book in b.list_orders()]
     for book in logs:
         book.read()  # a damaged log is an error here, and not a smaller sum
@@ -117,7 +117,7 @@ def show_spending(
 
 
 def window_of(
-    books: Iterable[Books], policy: "SpendingPolicy | None", *, days: int | None, now: datetime
+    books: Iterable[Ledgers], policy: "SpendingPolicy | None", *, days: int | None, now: datetime
 ) -> Window:
     """The sum of the window, compared with the policy's cap."""
     length = days or (policy.rolling_days if policy else DEFAULT_DAYS)

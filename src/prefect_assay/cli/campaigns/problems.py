@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from prefect.client.orchestration import get_client
 
-from prefect_assay.campaigns.problems.find import receiver_away
+from prefect_assay.campaigns.problems.find import report_receiver_unreachable
 from prefect_assay.campaigns.problems.problem import Problem
 from prefect_assay.campaigns.problems.saved import read_saved
 from prefect_assay.campaigns.sweep.problems import list_problems
@@ -22,7 +22,7 @@ def show_problems(*, as_json: bool) -> None:
     with api_errors(), get_client(sync_client=True) as client:
         swept = read_saved(client).swept
         away = [
-            receiver_away(name, f"the receiver of {name} does not answer: {why}", now)
+            report_receiver_unreachable(name, f"the receiver of {name} does not answer: {why}", now)
             for name, why in silent_receivers(client)
         ]
         problems = [*away, *list_problems(client, now)]

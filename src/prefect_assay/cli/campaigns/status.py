@@ -209,11 +209,11 @@ def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, ev
 def _money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
     if client is not None:
         return find_open_money(client)
-    from prefect_assay.orders.ledger import Books
+    from prefect_assay.orders.ledger import Ledgers
     from prefect_assay.orders.ledger.open_money import of_logs, read_logs
     from prefect_assay.orders.open_items import join_parts
 
-    books = archives.collect(lambda place: Books.list_all(place.store, place.prefix))
+    books = archives.collect(lambda place: Ledgers.list_all(place.store, place.prefix))
     return join_parts(of_logs(*read_logs(one)) for one in books)
 
 

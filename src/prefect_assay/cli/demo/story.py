@@ -20,7 +20,7 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import AssayAccount, LocalArchive
 from prefect_assay.blocks.deployment_runs import deployment_of, start_run
-from prefect_assay.blocks.order_ledger import open_books
+from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.campaigns.status import Progress
 from prefect_assay.cli.archives.archive import show_report
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_demo_account
@@ -29,7 +29,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.local.stack import LocalStack
 from prefect_assay.orders.find import find_order
 from prefect_assay.orders.job import Order
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.purchase import itemise_price
 from prefect_assay.service.client import AssayClient
@@ -80,7 +80,7 @@ class Story:
             log = CampaignLog(self._archive.get_store(), "", CAMPAIGN)
             watch = CampaignWatch(self._stack, client, run.id, log)
             plan = self._show_designs(watch)
-            order = self._show_order(watch, service, plan, open_books(account.credentials, self._archive))
+            order = self._show_order(watch, service, plan, open_ledgers(account.credentials, self._archive))
             self._show_payment(watch, service, order)
             self._show_sleep(watch)
             self._show_days(watch, service, order)
@@ -105,7 +105,7 @@ class Story:
         with self._console.status("The campaign reads and checks the designs …"):
             return watch.until(lambda: kept_plan(self._archive, CAMPAIGN), "a plan")
 
-    def _show_order(self, watch: CampaignWatch, service: AssayClient, plan: Plan, books: Books) -> Order:
+    def _show_order(self, watch: CampaignWatch, service: AssayClient, plan: Plan, books: Ledgers) -> Order:
         planned = plan.experiments[0]
         estimate = service.experiments.estimate_cost(planned.spec)
         parts = estimate.breakdown

@@ -80,7 +80,7 @@ def play(
     if verdict.splits < ENOUGH_SPLITS:
         sure += f": {many(verdict.splits, 'independent split')}, and fewer than {ENOUGH_SPLITS} cannot tell"
     difference = _with_error(verdict.difference, _finite(verdict.error), "+.2f")
-    out.print(f"take {verdict.policy}: {difference} {what} beside {verdict.beside}; {sure}")
+    out.print(f"take {verdict.policy}: {difference} {what} compared with {verdict.beside}; {sure}")
 
 
 def _show(rows: Sequence[Mapping[str, Any]], batch: int, rounds: int, *, more: bool) -> None:

@@ -33,7 +33,7 @@ from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs.candidate import method_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import ArchiveError
-from prefect_assay.orders.ledger import Books, known_archive_id
+from prefect_assay.orders.ledger import Ledgers, known_archive_id
 
 # A design that is missing in this table is bought again by the next selection.
 _INCOMPLETE: Final = (
@@ -110,7 +110,7 @@ def _placed(store: Store, prefix: str, designs: Iterable[tables.Unanswered]) -> 
     """Campaign and key of the orders that were placed: the next selection must not buy their designs again."""
     if known_archive_id(store, prefix) is None:
         return set()
-    every = Books.list_all(store, prefix)
+    every = Ledgers.list_all(store, prefix)
     return {
         (campaign_id, key)
         for campaign_id, key in {each[:2] for each in designs}

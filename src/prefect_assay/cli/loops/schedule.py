@@ -58,15 +58,15 @@ def cron_schedule(cron: str, timezone: str | None) -> CronSchedule:
     """The schedule of `--cron` in the zone of `--timezone`, by default this machine's.
 
     Raises:
-        InputError: there is no such zone, or the text is no cron expression or never comes true.
+        InputError: there is no such zone, or the text is not a cron expression or never comes true.
     """
     if timezone is not None and timezone not in available_timezones():
-        raise InputError(f"--timezone: {timezone!r} is no IANA time zone such as Europe/Berlin or UTC")
+        raise InputError(f"--timezone: {timezone!r} is not an IANA time zone such as Europe/Berlin or UTC")
     try:
         schedule = CronSchedule(cron=cron, timezone=timezone or local_timezone())
         next_start(schedule)
     except ValueError:
-        raise InputError(f"--cron: {cron!r} is no cron expression such as '0 6 * * 1-5'") from None
+        raise InputError(f"--cron: {cron!r} is not a cron expression such as '0 6 * * 1-5'") from None
     return schedule
 
 

@@ -34,7 +34,7 @@ from prefect_assay.cli.service import describe_service
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFailed
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.purchase import describe_assay, describe_caps
@@ -264,7 +264,7 @@ def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target 
     plans: list[Plan] = []
     try:
         store, prefix = account.archive.get_store(), account.archive.prefix
-        books = Books.find_recorded(store, prefix, normalize_address(account.credentials.base_url))
+        books = Ledgers.find_recorded(store, prefix, normalize_address(account.credentials.base_url))
         taken = LoopBook(store, prefix, request.loop_id).read().campaigns
         files = without_rounds(
             design_files(request.source, now=time.time(), settle=0.0), request.loop_id, taken

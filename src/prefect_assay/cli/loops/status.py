@@ -11,7 +11,7 @@ from prefect_assay.campaigns.loops import (
     with_newest_tables,
 )
 from prefect_assay.cli.output import plain_table
-from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.billing import usd
@@ -40,7 +40,7 @@ def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
 def _with_spent(report: LoopReport, log: CampaignLog) -> LoopReport:
     """The same, with what the ledgers say of the rounds that have not ended; a loop's log has a sum only of the others."""
     terms = log.state.terms
-    books = Books.find_recorded(log.store, log.prefix, terms.service) if terms else None
+    books = Ledgers.find_recorded(log.store, log.prefix, terms.service) if terms else None
     if books is None:
         return report
     budget = books.budget.read()

@@ -28,7 +28,7 @@ Password = Annotated[
 Automations = Annotated[
     bool,
     typer.Option(
-        help="Register the automation that cancels the campaign of a canceled run; the sweep does so, too."
+        help="Register the automation that cancels the campaign of a canceled run; the sweep also does so."
     ),
 ]
 Chosen = Annotated[
@@ -131,10 +131,10 @@ def init(
         str | None, typer.Option(help="Whose account this is; recorded with what it orders.")
     ] = None,
     purchase_order: Annotated[
-        str | None, typer.Option(help="Purchase order number, for your finance; `none` takes it away.")
+        str | None, typer.Option(help="Purchase order number, for your finance; `none` removes it.")
     ] = None,
     cost_centre: Annotated[
-        str | None, typer.Option(help="Cost centre, for your finance; `none` takes it away.")
+        str | None, typer.Option(help="Cost centre, for your finance; `none` removes it.")
     ] = None,
     forms: Annotated[
         bool | None,
@@ -143,7 +143,7 @@ def init(
 ) -> None:
     """Ask for service, token, budget and archive, and save them as an account; what is not given stays as saved.
 
-    The token is no option: it comes from PREFECT_ASSAY_TOKEN, a prompt or the standard input.
+    The token is not an option: it comes from PREFECT_ASSAY_TOKEN, a prompt or the standard input.
     """
     with reported():
         from prefect_assay.cli.services.init import Answers, run_init

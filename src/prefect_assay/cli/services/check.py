@@ -1,7 +1,7 @@
 """`prefect-assay check`: looks at a whole installation, and lists each problem with its fix.
 
 Each part is looked at alone and for a bounded time; one that fails or hangs does not stop the others. Nothing is changed,
-but for the probe object that an archive gets and loses again. A receiver gets a signed body that is no delivery.
+but for the probe object that an archive gets and loses again. A receiver gets a signed body that is not a delivery.
 """
 
 import sys
@@ -145,7 +145,7 @@ def _server(client: SyncPrefectClient) -> Iterator[Line]:
 
 
 def _runs(client: SyncPrefectClient) -> Iterator[Line]:
-    """A run that cannot be read fails every list with it; one that is due keeps its worker from all others, too."""
+    """A run that cannot be read fails every list with it; one that is due also keeps its worker from all others."""
     for wanted in (suspended_filter(), run_filter(states=[StateType.SCHEDULED, StateType.RUNNING])):
         read_runs(client, wanted)
     for flow in FLOW_NAMES:

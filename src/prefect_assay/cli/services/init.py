@@ -73,7 +73,7 @@ def run_init(given: Answers) -> None:
     """Ask, try, save, and say what to do next.
 
     Raises:
-        InputError: something is missing without a terminal to ask at, is no address or amount, or names an archive in
+        InputError: something is missing without a terminal to ask at, is not an address or amount, or names an archive in
             place of one that has orders.
         AccessError: the service refuses the token.
         ConfigurationError: no Prefect API is configured.
@@ -116,7 +116,7 @@ def run_init(given: Answers) -> None:
 
 
 def _ask_optional(value: str | None, question: str, saved: str | None) -> str | None:
-    """A text that may be missing: `none` takes a saved one away."""
+    """A text that may be missing: `none` removes a saved one."""
     answer = ask(value, "", f"{question}, or none", saved or NONE)
     return None if answer == NONE else answer
 
@@ -259,7 +259,7 @@ def _archive(given: Answers, account: "AssayAccount | None") -> "Archive":
 
 
 def _keep_orders(before: "Archive", archive: "Archive", name: str, account: "AssayAccount | None") -> None:
-    """Refuse to take the log of orders away from the campaigns that wait: a copy of the archive has its id."""
+    """Refuse to part waiting campaigns from their log of orders: a copy of the archive has its id."""
     there = known_archive_id(archive.get_store(), archive.prefix)
     try:
         known = known_archive_id(before.get_store(), before.prefix)
@@ -335,8 +335,8 @@ def _webhook(
     if saved and kept.startswith(LAB_KEY_PREFIX) == lab:
         if receiver_is_here and (file := file_without(settings.home, kept)):
             notes.append(
-                f"{file} does not hold the endpoint's signing key, which waiting experiments are signed with, too: a receiver "
-                f"that uses this file refuses all deliveries. To mend it, {how_to_add_key(file, given.name)}"
+                f"{file} does not hold the endpoint's signing key, which waiting experiments are also signed with: a receiver "
+                f"that uses this file refuses all deliveries. To correct this, {how_to_add_key(file, given.name)}"
             )
         return changed(WebhookEndpoint, saved, url=address), notes
     keys = signing_keys(settings.home)

@@ -49,7 +49,7 @@ def run_receiver(
     check_http_variables()
     check_api_address()
     if settings.status_port is not None:
-        settings = settings.model_copy(update={"status": False})  # not on the public port, too
+        settings = settings.model_copy(update={"status": False})  # not also on the public port
     with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does
         serve(Receiver(settings), settings, host, port)
 

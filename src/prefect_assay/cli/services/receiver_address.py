@@ -50,7 +50,7 @@ def refuse_taken_port(host: str, port: int, options: tuple[str, str] = ("--host"
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind(address)
     except socket.gaierror:
-        raise InputError(f"{options[0]} {host!r} is no address of this machine") from None
+        raise InputError(f"{options[0]} {host!r} is not an address of this machine") from None
     except OSError as error:
         raise ConfigurationError(
             f"port {port} of {host} cannot be used ({error.strerror}); stop what uses it, or name another with {options[1]}"

@@ -37,7 +37,7 @@ _CORS_ORIGINS: Final = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Where the server listens, its names beside those of the loopback, and whether the background services run, too.
+    """Where the server listens, its names in addition to those of the loopback, and whether it also runs the background services.
 
     Without a host or a port it is Prefect's setting.
     """
@@ -273,7 +273,7 @@ def _started(*, copy_version: int | None = None) -> "Iterator[EmbeddedDatabase]"
     if _configured_database():
         raise ConfigurationError(
             f"Prefect is configured to use another database than the one of its home ({URL}, or its parts): copy that one "
-            "with its own tools, such as pg_dump, or take the setting away"
+            "with its own tools, such as pg_dump, or remove the setting"
         )
     home = get_current_settings().home
     database = EmbeddedDatabase.of(home)

@@ -81,7 +81,7 @@ def run_up(
         receiver_host: address that the receiver listens on.
         receiver_port: port that it listens on.
         worker_limit: flow runs at once, besides the sweep; None for what memory and cores allow.
-        allow_hosts: names of server and receiver beside those of the loopback.
+        allow_hosts: names of server and receiver in addition to those of the loopback.
         ask_password: whether the server, where it is a part, gets a password.
 
     Raises:

@@ -213,7 +213,7 @@ def _find_misfit(rows: Rows, index: int, domains: _Domains, pair: tuple[int, int
     )
     if kind is None and is_other:
         return (
-            "other records are heavy and light chains, and this one is no antibody: is it the target? Leave it out, or order it "
+            "other records are heavy and light chains, and this one is not an antibody: is it the target? Leave it out, or order it "
             f"with {KEEP}"
         )
     return None

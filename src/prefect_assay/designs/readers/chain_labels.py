@@ -22,7 +22,7 @@ _LAST = re.compile(r"(?:^|(?<=[ _./([-]))(?P<label>[A-Z]|alpha|beta|gamma|delta)
 _WORD = re.compile("[A-Za-z0-9]+")
 _TOKEN = re.compile("[A-Za-z]+|[0-9]+")
 ENTITIES: Final = frozenset({"target", "antigen", "receptor"})
-# Words beside these that say nothing else about a record.
+# Further words that say nothing else about a record.
 _EMPTY_WORDS: Final = frozenset(
     {"the", "protein", "chain", "sequence", "seq", "only", "native", "wt", "fasta"}
 )
@@ -74,7 +74,7 @@ def find_chain(text: str) -> str:
 
 
 def split_name(name: str, *, is_fine: bool = True) -> list[str]:
-    """The words of a name; `is_fine` parts words from numbers, too."""
+    """The words of a name; `is_fine` also parts words from numbers."""
     return (_TOKEN if is_fine else _WORD).findall(name)
 
 

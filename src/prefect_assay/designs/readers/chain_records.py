@@ -85,7 +85,7 @@ def settle_chain_records(rows: Rows, reading: ReadingOptions, stem: str) -> None
         return
     names = "\n".join(rows.names).casefold()
     _ask_about_targets(rows, names)
-    if len(rows.names) < 2:  # noqa: PLR2004 - one record is no complex of several
+    if len(rows.names) < 2:  # noqa: PLR2004 - one record is not a complex of several
         return
     columns = Columns(rows)
     by_name, by_column = _group_by_name(rows, names), _group_by_column(rows, columns)
@@ -224,7 +224,7 @@ def _has_shared_chain(rows: Rows, several: Groups) -> bool:
 
 
 def ask_about_repeated(rows: Rows) -> None:
-    """Note one sequence beside each design: under several stems of names, or in every second or third record.
+    """Note one sequence next to each design: under several stems of names, or in every second or third record.
 
     The residues are checked ones.
     """
@@ -246,7 +246,7 @@ def ask_about_repeated(rows: Rows) -> None:
             if others and not any(is_alike(plain(residues), plain(text)) for text in others):
                 names = listed([quoted(rows.names[index]) for index in where], _LISTED)
                 rows.read.asked.append(
-                    f"{len(where):,} of {number:,} records have the same residues, and other records have what is beside them in the name: "
+                    f"{len(where):,} of {number:,} records have the same residues, and the rest of their names belongs to other records: "
                     f"{names}: is it the target? Leave it out of the file, or order it once, as a design, with {KEEP}"
                 )
                 return
@@ -277,7 +277,7 @@ def _find_under_several_stems(rows: Rows, repeated: Sequence[Sequence[int]]) -> 
             is_block = where[-1] - where[0] == len(where) - 1
             if is_block and (end == 0 or labels.pop().isdecimal()):
                 continue  # all samples of one backbone are the same
-            # Each stem occurs once in the group, so any more are beside it.
+            # Each stem occurs once in the group, so all others are outside it.
             if sum(counts[stem] > 1 for stem in stems) >= _MOST * len(stems):
                 under_stems.add(position)
     return under_stems

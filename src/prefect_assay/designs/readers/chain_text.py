@@ -62,7 +62,7 @@ def judge_chain(text: str) -> str | None:
 
 def _judge_parts(parts: Sequence[str], text: str) -> str | None:
     if sum(map(len, parts)) < PEPTIDE and all(map(str.isupper, parts)):
-        return None  # beside proteins, `records.py` takes anything as short for a word
+        return None  # next to proteins, `records.py` takes anything as short for a word
     width = len(parts[0])
     is_wrapped = (
         all(len(part) == width for part in parts[1:-1]) and len(parts[-1].removesuffix(STOP)) <= width

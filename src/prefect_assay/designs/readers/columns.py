@@ -80,7 +80,7 @@ CONTROL_WORDS: Final = {
     **dict.fromkeys(("false", "f", "no", "n", "0", "0.0", "nan", "na", "design"), False),
 }
 """What the cells of a column `control` say."""
-# Words that designers use for other things, too: a cell that the service does not know makes the column their own.
+# Words that designers also use for other things: a cell that the service does not know makes the column their own.
 _LOOSE: Final = {"type": "type", "tag_location": "tag"}
 # BoltzGen writes the designed residues without the rest of the chain under this name: never the protein to order.
 PARTIAL: Final = "designed sequence"
@@ -115,7 +115,7 @@ _TARGETS: Final = frozenset(
         ),
     )
 )
-# Titles of sequences that are no designs.
+# Titles of sequences that are not designs.
 _OTHER = re.compile(
     "target|antigen|receptor|wildtype|^wt|parent|native|template|scaffold|reference|germline|cdr|^fw?r[1-4]|framework|junction"
     "|linker|signal|dna|nucleotide|codon|cds|secondary|dssp|msa|align|epitope|paratope|hotspot|motif|interface|^np|^[vdjc]seq"
@@ -151,7 +151,7 @@ class Header:
 
 
 def beside(title: str) -> str:
-    """A title of the designer's own column beside `name` and `sequence`: one that would be read as them is marked."""
+    """A title of the designer's own column, other than `name` and `sequence`: one that would be read as them is marked."""
     return f"{title} (own)" if key_of(title) in _READ else title
 
 
@@ -179,7 +179,7 @@ def explain(titles: Sequence[str], named: ColumnNames) -> str:
     # Without either column it may be any file, such as one with credentials: nothing is quoted.
     where = f"in [{_listed(titles)}]" if len(missing) == 1 else "in this line"
     regions = (
-        " (it has regions such as CDRs, which are no proteins)" if any("cdr" in key for key in keys) else ""
+        " (it has regions such as CDRs, which are not proteins)" if any("cdr" in key for key in keys) else ""
     )
     close = f"; nearly a table of {found[0]}, which also has {found[1]}" if (found := nearly(titles)) else ""
     options = " and ".join(f"--{what}-column" for what in missing)
@@ -241,7 +241,7 @@ def _sequences(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...
     if producer:
         return tuple(at for title in producer.sequences for at in _numbered(keys, title))
     if key_of(PARTIAL) in keys:
-        return ()  # nearly BoltzGen: `sequence` may be the designed residues, too
+        return ()  # nearly BoltzGen: `sequence` may also be the designed residues
     at = _index(keys, SEQUENCE)
     if at is not None:
         return (at,)
@@ -352,7 +352,7 @@ def _holds_sequences(cells: Sequence[str]) -> bool:
 
 
 def _is_part(header: Header, at: int, sample: Sequence[Sequence[str]]) -> bool:
-    """Whether a VH, a VL or the like is a part of the sequence beside it, as in an scFv."""
+    """Whether a VH, a VL or the like is a part of the sequence next to it, as in an scFv."""
     return all(
         row[at].upper() in sequence_of(header, row).upper() for row in sample if at < len(row) and row[at]
     )

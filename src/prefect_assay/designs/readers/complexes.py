@@ -229,7 +229,7 @@ def _chains(job: Any, entry: str) -> Iterator[Chain]:
             yield Chain(entry, tuple(names), body.get("sequence", ""), 1, plain, changes=changes)
 
 
-# What the formats say of a chain beside its residues, and what says nothing about the protein.
+# What the formats say of a chain in addition to its residues, and what says nothing about the protein.
 _CHANGED = re.compile("modif|cycl|glycan|bond|link|ptm|stereo|chiral", re.IGNORECASE)
 
 

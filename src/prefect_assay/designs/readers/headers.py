@@ -227,5 +227,5 @@ def _leave_out(rows: Rows, natives: list[int]) -> None:
             del column[at]
     what = "the native input" if len(names) == 1 else f"{len(names)} native inputs"
     rows.notes.append(
-        f"{what} of ProteinMPNN left out: {listed(names, _LISTED)}; --keep-native (in a form: keep_native) measures them, too"
+        f"{what} of ProteinMPNN left out: {listed(names, _LISTED)}; --keep-native (in a form: keep_native) also measures them"
     )

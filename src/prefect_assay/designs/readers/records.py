@@ -107,7 +107,7 @@ def no_columns(_extra: str) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Read:
-    """What reading found beside the designs: for the report, and for the doubts about them."""
+    """What reading found in addition to the designs: for the report, and for the doubts about them."""
 
     format: str = ""
     producer: str | None = None
@@ -388,14 +388,14 @@ def _problem(residues: str, chains: Sequence[str], *, as_protein: bool, written:
 
 
 def _mixed_case(residues: str) -> str | None:
-    """Lower-case letters beside upper-case ones are not the same residues: each program means something else by them."""
+    """Lower-case letters next to upper-case ones are not the same residues: each program means something else by them."""
     if residues.isupper() or residues.islower():
         return None
     places = re.finditer("[a-z]+" if residues[:1].isupper() else "[A-Z]+", residues)
     shown = listed([f"{quoted(match.group())} at position {match.start() + 1}" for match in places], _LISTED)
     return (
         f"letters of both cases: {shown}. They may be a missing value, D residues, structure letters or a mask: write every residue in "
-        "upper case, and leave out what is none"
+        "upper case, and leave out everything else"
     )
 
 

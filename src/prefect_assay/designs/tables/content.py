@@ -75,7 +75,7 @@ def content(stream: BinaryIO, limit: int) -> Content:
     """The content of any file that is read here; `limit` is the most characters of text.
 
     Raises:
-        UnreadableFile: it is none of them, or is damaged; also later, while lines are read.
+        UnreadableFile: it is something else, or is damaged; also later, while lines are read.
     """
     return _content(stream, limit, [], _NESTED)
 

@@ -22,7 +22,7 @@ class UnreadableFile(InputError):
 
 
 class NoHeader(UnreadableFile):
-    """The first line is no header of the table that is looked for; `titles` are its cells, `text` the line."""
+    """The first line is not a header of the table that is looked for; `titles` are its cells, `text` the line."""
 
     def __init__(self, titles: Sequence[str], text: str, line: int) -> None:
         super().__init__("no header of such a table", line)

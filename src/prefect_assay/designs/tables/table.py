@@ -88,7 +88,7 @@ def read_table(data: bytes | BinaryIO, accepts: Accepts = any_titles, *, limit: 
         limit: the most characters of text.
 
     Raises:
-        UnreadableFile: it is no table, or is damaged; also later, while rows are read.
+        UnreadableFile: it is not a table, or is damaged; also later, while rows are read.
         NoHeader: it has no header that is accepted.
     """
     found = content(io.BytesIO(data) if isinstance(data, bytes) else data, limit)
@@ -165,7 +165,7 @@ def is_above_header(lines: Sequence[str], number: int, accepts: Accepts) -> bool
 
 
 def metadata_notes(line: str, number: int) -> list[str]:
-    """What is said of a line above the header that is no comment."""
+    """What is said of a line above the header that is not a comment."""
     return (
         [f"line {number} above the header is metadata (JSON), and was left out"] if _is_metadata(line) else []
     )
@@ -186,7 +186,7 @@ def find_header(line: str, accepts: Accepts, hinted: str | None = None) -> tuple
     """The titles and the delimiter that make a header of this line."""
     given = DELIMITERS if hinted is None else (hinted,)
     found = [(cells, delimiter) for delimiter in given if accepts(cells := cells_of(line, delimiter))]
-    # Spaces last: they may also be part of a title, and a comment has words, too.
+    # Spaces last: they may also be part of a title, and a comment also has words.
     if not found and not line.startswith((*COMMENTS, "{", '"{')) and accepts(words := cells_of(line, SPACE)):
         return words, SPACE
     return max(found, key=lambda each: len(each[0]), default=None)

@@ -47,7 +47,7 @@ class _Decoded:
             return text
         if self._western is None:
             if not _BYTES.search(text):
-                self._western = False  # it is UTF-8, and what comes later must be, too
+                self._western = False  # it is UTF-8, and so must be what comes later
                 return text
             self._western = not _BROKEN.search(text) and _BYTES.sub("", text).isascii()
             if not self._western:
@@ -63,7 +63,7 @@ def _western(found: re.Match[str]) -> str:
 
 
 def blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
-    """Lines without their ends or byte order mark; UnreadableFile names the line that is no text or beyond `limit`.
+    """Lines without their ends or byte order mark; UnreadableFile names the line that is not text or beyond `limit`.
 
     Args:
         stream: a readable stream of bytes.
@@ -96,7 +96,7 @@ def blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
 
 
 def _up_to_fault(text: str, left: int) -> tuple[str, str | None]:
-    """The text before its first fault, and the faulty character; it is empty for the end of the limit."""
+    """The text before its first bad character, and that character; it is empty for the end of the limit."""
     wrong = None if text.isascii() and "\0" not in text else _FAULT.search(text)
     if wrong and wrong.start() < left:
         return text[: wrong.start()], wrong.group()

@@ -26,7 +26,7 @@ Attributes = dict[str, str]
 
 @dataclass(slots=True)
 class Layout:
-    """What is beside the values of one sheet; rows and columns count from 1.
+    """What one sheet has in addition to its values; rows and columns count from 1.
 
     `rows` and `columns` are the last ones with something in them. `formulas` has the columns of formulas without a value by
     their rows, `errors` the texts of errors by their rows and columns, `merged` the first and last rows of merged cells.

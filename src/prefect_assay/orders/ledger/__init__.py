@@ -7,7 +7,7 @@ number to one writer. Knows neither Prefect nor the client.
 from prefect_assay.orders.ledger.budget import Budget
 from prefect_assay.orders.ledger.check import check_campaigns, check_orders
 from prefect_assay.orders.ledger.order_ledger import (
-    Books,
+    Ledgers,
     OrderBook,
     OrderLedger,
     known_archive_id,
@@ -15,8 +15,8 @@ from prefect_assay.orders.ledger.order_ledger import (
 from prefect_assay.orders.ledger.state import OrderState
 
 __all__ = [
-    "Books",
     "Budget",
+    "Ledgers",
     "OrderBook",
     "OrderLedger",
     "OrderState",

@@ -380,7 +380,7 @@ class CampaignLog:
         """The state after all records that exist now.
 
         Raises:
-            ArchiveUnavailable: the archive cannot be read now, which is no empty log.
+            ArchiveUnavailable: the archive cannot be read now, which is not an empty log.
             ArchiveError: the log is damaged, or another campaign's.
         """
         for record in self._log.read(self.state.count + 1, all_of_it=not self.state.count):
@@ -680,7 +680,7 @@ def list_open(store: Store, prefix: str) -> Iterator[CampaignLog]:
     """The logs that the index has as open, each to be read; an entry decides nothing. One listing, however many have ended.
 
     Raises:
-        ArchiveUnavailable: the archive cannot be listed now, which is no empty index.
+        ArchiveUnavailable: the archive cannot be listed now, which is not an empty index.
     """
     folder = join_key(safe_prefix(prefix), BOOKS_FOLDER, OPEN_FOLDER)
     for key in sorted(store.keys(folder)):

@@ -24,7 +24,7 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable, Configuration
 from prefect_assay.orders.ledger.archive_identity import Identity
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, list_logs, list_open
 from prefect_assay.orders.ledger.log import last_numbers
-from prefect_assay.orders.ledger.order_ledger import ARCHIVE_NAME, Books
+from prefect_assay.orders.ledger.order_ledger import ARCHIVE_NAME, Ledgers
 from prefect_assay.orders.ledger.state import OrderState
 
 Orders = dict[str, set[str]]  # experiments by order key, surplus ones included
@@ -36,7 +36,7 @@ def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
     identity = join_key(prefix, BOOKS_FOLDER, ARCHIVE_NAME)
     owners = Identity(store, join_key(prefix, BOOKS_FOLDER))
     yield from _report_unreadable(join_key(prefix, BOOKS_FOLDER, IDENTITY_FOLDER), owners.read)
-    every = Books.list_all(store, prefix)
+    every = Ledgers.list_all(store, prefix)
     if every and store.find(identity) is None:
         yield Finding(kind="missing", key=identity, detail="the archive's id, which its logs of orders name")
         return  # reading them would make another id

@@ -274,7 +274,7 @@ class Log(Generic[R]):
     def _read_first(self) -> R | None:
         """The first record where none was found, which is certain only if the folder is empty."""
         names = (key.removeprefix(f"{self.folder}/") for key in self.store.keys(self.folder))
-        others = [name for name in names if name and "/" not in name]  # folders below are no records
+        others = [name for name in names if name and "/" not in name]  # folders below are not records
         record = self.find(1) if others else None  # another writer may have come in between
         if others and record is None:
             raise ArchiveError(
@@ -308,7 +308,7 @@ class Log(Generic[R]):
         """Write the record under the number; False when the number belongs to another record.
 
         With `read_back`, it counts as written only when the store shows it: a store may promise more than it does.
-        When the store's answer was lost, the id of the record under the number decides; when the store was away
+        When the store's answer was lost, the id of the record under the number decides; when the store was unreachable
         (ArchiveUnavailable), the next reading does.
         """
         body = self._adapter.dump_json(record)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final, assert_never
 
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.orders.ledger.order_ledger import Books, OrderBook
+from prefect_assay.orders.ledger.order_ledger import Ledgers, OrderBook
 from prefect_assay.orders.ledger.state import (
     NotBegun,
     NotOrdered,
@@ -32,7 +32,7 @@ from prefect_assay.orders.open_items import (
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
 
 
-def read_logs(books: Books, campaign_id: str | None = None) -> tuple[list[OrderBook], tuple[str, ...]]:
+def read_logs(books: Ledgers, campaign_id: str | None = None) -> tuple[list[OrderBook], tuple[str, ...]]:
     """The logs of all orders, or of a campaign's, each read to its end, and a note for each that is damaged."""
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(_read_order, books.list_orders(campaign_id)))

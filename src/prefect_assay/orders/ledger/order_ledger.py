@@ -1,4 +1,4 @@
-"""The books of one service account in one archive, the log of one order in them, and the order's payment ledger.
+"""The ledgers of one service account in one archive, that of one order in them, and the order's payments.
 
 Layout: `<prefix>/BOOKS/<log>/<campaign>/<order key>/000001.json` and `<prefix>/BOOKS/<log>/BUDGET/`. Which log belongs
 to a service's address is recorded at its first use (`identity`).
@@ -74,7 +74,7 @@ class OrderBook:
     """The log of one order. `read` first; each action at the service follows a record of this run."""
 
     def __init__(
-        self, books: "Books", campaign_id: str, order_key: str, *, folder: str | None = None
+        self, books: "Ledgers", campaign_id: str, order_key: str, *, folder: str | None = None
     ) -> None:
         self.books = books
         self.campaign_id = campaign_id
@@ -172,7 +172,7 @@ class OrderBook:
 
         Asked before an experiment is created or adopted, and before money is committed to it.
         """
-        for books in Books.list_all(self.books.store, self.books.prefix):
+        for books in Ledgers.list_all(self.books.store, self.books.prefix):
             book = books.open_order(self.campaign_id, self.order_key)
             if books.folder != self.books.folder and book.read().placed:
                 raise OrderNotVisible(
@@ -248,15 +248,15 @@ class OrderBook:
         return Planned(archive_id=self.books.archive_id, campaign_id=self.campaign_id)
 
 
-class Books:
+class Ledgers:
     """All logs of one organisation, the `account`, in one archive.
 
     `open` finds the account that a service's address has in an archive.
     """
 
     @classmethod
-    def list_all(cls, store: Store, prefix: str) -> "list[Books]":
-        """The books of every organisation in an archive."""
+    def list_all(cls, store: Store, prefix: str) -> "list[Ledgers]":
+        """The ledgers of every organisation in an archive."""
         root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
         names = sorted(name for name in store.folders(root) if name not in NO_LEDGERS)
         return [cls(store, prefix, name, log=name) for name in names]
@@ -269,8 +269,8 @@ class Books:
         service: str,
         organisation: str | None,
         organisation_name: str | None = None,
-    ) -> "Books":
-        """The books of a service's address, with the organisation that the service names, or None if it names none.
+    ) -> "Ledgers":
+        """The ledgers of a service's address, with the organisation that the service names, or None if it names none.
 
         Raises:
             OtherOrganisation: the address was first used for another organisation.
@@ -294,8 +294,8 @@ class Books:
         )
 
     @classmethod
-    def find_recorded(cls, store: Store, prefix: str, service: str) -> "Books | None":
-        """The books of a service's address as its first use recorded them; None before that."""
+    def find_recorded(cls, store: Store, prefix: str, service: str) -> "Ledgers | None":
+        """The ledgers of a service's address as its first use recorded them; None before that."""
         bound = Identity(store, join_key(safe_prefix(prefix), BOOKS_FOLDER)).find_recorded(service)
         if bound is None:
             return None
@@ -324,7 +324,7 @@ class Books:
         self._root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
         self.organisation = organisation  # its id; None if the service names none
         self.organisation_name = organisation_name  # for people only
-        self.is_simulated: bool | None = None  # None: the service did not answer when the books were opened
+        self.is_simulated: bool | None = None  # None: the service did not answer when the ledgers were opened
         self.log = log or _hash_text(account)
         self.folder = join_key(self._root, self.log)
         self.budget = Budget(store, join_key(self.folder, _BUDGET))
@@ -447,7 +447,7 @@ class OrderLedger:
                 return self._record_end(entry, InDoubt(remark=remark))
             case PaymentState.FAILED:
                 if entry.state is not PaymentState.SENT:
-                    return False  # what is in doubt stays so
+                    return False  # an unknown outcome stays unknown
                 failed = self._record_end(entry, NotSettled(remark=remark))
                 if failed:
                     self.release()

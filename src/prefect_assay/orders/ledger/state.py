@@ -281,7 +281,7 @@ class _InPayment(_Placed, frozen=True):
         """The next state while the credential may have moved money."""
         match record:
             case Paying() if self._is_payment_of(record):
-                # What is in doubt stays so: no later answer can prove that the first sending moved nothing.
+                # An unknown outcome stays unknown: no later answer can prove that the first sending moved nothing.
                 return self._mark_unknown(self._begin_payment(record).payment, self.payment.remark)
             case InDoubt():
                 return self._mark_unknown(self.payment, record.remark)

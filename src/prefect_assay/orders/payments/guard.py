@@ -76,7 +76,7 @@ class PaymentPolicy(Model):
 
 
 def check_ready(policy: PaymentPolicy, base_url: str, expected_cents: int) -> None:
-    """Raise unless a payment of this size to this service could be made; call it before an order, too.
+    """Raise unless a payment of this size to this service could be made; also call it before an order.
 
     Raises:
         PaymentsDisabled: the policy has payments off.
@@ -249,7 +249,7 @@ def check_owner(invoice: Invoice, experiment_id: str | None) -> None:
 
 
 def check_repeatable(previous: LedgerEntry, *, is_repeatable: bool) -> None:
-    """Raise PaymentRefused for a payment in doubt on a rail that could settle a second credential, too."""
+    """Raise PaymentRefused for a payment of unknown outcome on a rail that could also settle a second credential."""
     if not is_repeatable:
         raise PaymentRefused(
             f"a credential of {previous.rail.value} was sent and is {previous.state.value}; no other one is issued, "
@@ -262,7 +262,7 @@ def check_again(
 ) -> None:
     """Raise PaymentRefused if the attempt could settle an invoice a second time after a previous one.
 
-    An authorisation that was sent can be settled until it expires, and one in doubt may have been settled already. Only
+    An authorisation that was sent can be settled until it expires, and one of unknown outcome may have been settled already. Only
     the same nonce on the same token contract excludes a second settlement; on a rail that is not repeatable, nothing does.
     """
     if previous is None or (is_repeatable and _same_authorisation(previous, attempt)):
@@ -305,7 +305,7 @@ def find_problems(
 
 
 def _same_authorisation(one: PaymentAttempt, other: PaymentAttempt) -> bool:
-    # The amount as well: a person decides about an invoice that changes while a payment of it is in doubt.
+    # The amount as well: a person decides about an invoice that changes while the outcome of a payment is unknown.
     def same(e: PaymentAttempt) -> tuple[object, ...]:
         return e.nonce, e.network, e.asset.lower(), e.amount_cents
 

@@ -66,7 +66,7 @@ def normalize_address(base_url: str) -> str:
         path = urlsplit(url).path.rstrip("/").removesuffix(_API_PATH).rstrip("/")
         return f"{normalize_origin(url)}{path}"
     except ValueError as error:
-        raise ConfigurationError(f"the service's base_url is no usable URL: {error}") from None
+        raise ConfigurationError(f"the service's base_url is not a usable URL: {error}") from None
 
 
 def pay_url(base_url: str, invoice_id: str) -> str:

@@ -160,7 +160,7 @@ class PaymentStatus(Model):
 
     @property
     def paid(self) -> bool:
-        """The service shows the invoice as paid; the log alone is no proof."""
+        """The service shows the invoice as paid; the log alone is not proof."""
         return self.invoice is not None and is_invoice_paid(self.invoice.status)
 
     @property

@@ -40,7 +40,13 @@ from prefect_assay.service.models.status_questions import is_invoice_paid
 from prefect_assay.service.models.vocabulary import InvoiceStatus
 
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
-READ_DELAYS: Final = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each reading of an invoice in doubt
+READ_DELAYS: Final = (
+    0.0,
+    1.0,
+    2.0,
+    4.0,
+    8.0,
+)  # seconds before each reading of an invoice after an unknown outcome
 REUSE_SECONDS: Final = 30  # an old authorisation is sent again only with more than this left of its validity
 
 logger = logging.getLogger(__name__)
@@ -68,7 +74,7 @@ def settle(
 
     The invoice's amount must be exactly `expected_cents`, what was approved, and it must belong to the experiment, if one
     is given. The ledger is the order's payment record and must outlive the process. `read_delays` are the seconds before
-    each reading of an invoice in doubt.
+    each reading of an invoice whose payment has an unknown outcome.
 
     Raises:
         PaymentsDisabled: payments are off, or this was a dry run; a dry run's message shows the terms.
@@ -77,7 +83,7 @@ def settle(
         PaymentFailed: the invoice is not open, or the service refused the payment and it is still unpaid.
         PaymentOutcomeUnknown: money may have moved. A later call is safe: it reads the invoice first.
         OrderStopped: a person has canceled the order; this call sent nothing.
-        TransientError: the service was away before anything was sent.
+        TransientError: the service was unreachable before anything was sent.
     """
     reconciliation = Reconciliation(api, ledger, rail.method, sleep, read_delays)
     return _Settling(api, rail, policy, ledger, reconciliation, expected_cents, experiment_id, now).run(

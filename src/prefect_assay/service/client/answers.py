@@ -22,7 +22,7 @@ _OF_THE_USER: Final = frozenset({"metadata", "parameters", "sequences", "summary
 
 
 def require_answer_about(asked: str, shown: Iterable[object], what: str) -> None:
-    """Compare the ids that an answer shows with the one that was asked for; what is no text shows nothing.
+    """Compare the ids that an answer shows with the one that was asked for; what is not text shows nothing.
 
     Raises:
         MixedAnswer: the answer names another one.

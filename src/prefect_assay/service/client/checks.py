@@ -110,7 +110,7 @@ def one_of(field: str, value: str, known: Sequence[str]) -> Iterator[str]:
 def uuid(field: str, value: str) -> Iterator[str]:
     """A field that holds a uuid."""
     if not is_uuid(value):
-        yield f"{field}: {quoted(value)} is no uuid"
+        yield f"{field}: {quoted(value)} is not a uuid"
 
 
 def webhook_url(url: str | None, field: str = "webhook_url") -> Iterator[str]:
@@ -135,7 +135,7 @@ def headers(given: Mapping[str, str]) -> Iterator[str]:
     """Headers of deliveries. Their values may be credentials and are never shown."""
     for name, value in given.items():
         if not _HEADER_NAME.fullmatch(name):
-            yield f"headers: {quoted(name)} is no header name"
+            yield f"headers: {quoted(name)} is not a header name"
         if not value.isprintable():
             yield f"headers: the value of {quoted(name)} is not fit for a header"
 

@@ -196,7 +196,7 @@ def _rows(answer: Answer) -> tuple[list[object], dict[str, Any]]:
 
 
 def find_rows(body: object) -> list[object] | None:
-    """The rows of a list answer, whatever their key is; None if it is no list."""
+    """The rows of a list answer, whatever their key is; None if it is not a list."""
     if isinstance(body, list):
         return body
     if not isinstance(body, dict):

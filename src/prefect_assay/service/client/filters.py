@@ -231,7 +231,7 @@ def _field(field: Field) -> str:
 def checked_field(field: str) -> str:
     """Return a field name; InputError if it is malformed."""
     if not _FIELD.fullmatch(field):
-        raise InputError(f"filter: {field!r} is no field name; letters, digits, '_' and '.' are possible")
+        raise InputError(f"filter: {field!r} is not a field name; letters, digits, '_' and '.' are possible")
     return field
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from prefect_assay.service.drift.document import Facts, above
 from prefect_assay.service.drift.usage import Read, Usage
 
-# Described to partners' tokens only (contract 1): their absence is no change.
+# Described to partners' tokens only (contract 1): their absence is not a change.
 _PARTNERS: Final = re.compile(r" /partners/")
 _ANSWER: Final = re.compile(r"^answer (\d+|\dXX|default)(\[\])? ?")
 _UNUSED: Final = Usage()

@@ -1,7 +1,7 @@
 """An OpenAPI document as plain facts: one line per parameter, body field and answer field of each operation.
 
 References are followed, unions are joined, a deployment's words become the neutral ones. Titles, descriptions, examples
-and names of schemas are no facts, because they are not on the wire.
+and names of schemas are not facts, because they are not on the wire.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,14 +30,14 @@ _JSON: Final = "application/json"
 
 
 def facts_of(document: Mapping[str, Any], words: WireWords | None = None) -> dict[str, Facts]:
-    """The facts of each operation, such as `GET /experiments/{}`, by place; InputError if it is no OpenAPI document.
+    """The facts of each operation, such as `GET /experiments/{}`, by place; InputError if it is not an OpenAPI document.
 
     Places are `query limit`, `header <name>`, `body` and `body <field>`, `answer <status>` and
     `answer <status> <field>`, and `refusals`.
     """
     paths = document.get("paths")
     if not isinstance(paths, dict) or not paths:
-        raise InputError("this is no OpenAPI document: it describes no paths")
+        raise InputError("this is not an OpenAPI document: it describes no paths")
     reader = _Reader(document, words or WireWords())
     return {
         name: dict(sorted(reader.operation(operation, shared)))
@@ -163,7 +163,7 @@ class _Reader:
                 yield from self._variants(self._target(reference), (*seen, reference))
             return
         for word in ("anyOf", "oneOf"):
-            # Beside properties it says which of them are needed, and has no fields of its own.
+            # Next to properties it says which of them are needed, and has no fields of its own.
             if schema.get(word) and "properties" not in schema:
                 for variant in schema[word]:
                     yield from self._variants(variant, seen)

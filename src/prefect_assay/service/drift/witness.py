@@ -71,6 +71,6 @@ class WitnessClient(AssayClient):
 
 
 def _patterns(names: Iterable[str]) -> list[tuple[str, re.Pattern[str]]]:
-    """How each call looks when it is sent; calls without an id come first, as `cost-estimate` is no id."""
+    """How each call looks when it is sent; calls without an id come first, as `cost-estimate` is not an id."""
     ordered = sorted(names, key=lambda name: name.count("{}"))
     return [(name, re.compile(re.escape(name).replace(r"\{\}", "[^/]+"))) for name in ordered]

@@ -1,6 +1,6 @@
 """Estimates, quotes and invoices (contract 2.5 to 2.8). Amounts are integer US cents, excluding VAT.
 
-`read_money` reads every amount and currency. What it cannot read, or what contradicts itself, is no amount anywhere.
+`read_money` reads every amount and currency. What it cannot read, or what contradicts itself, is not an amount anywhere.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -103,7 +103,7 @@ def _shown(value: Any) -> str:
 
 
 def _sum_problem(whole: str, total: int, parts: str, sums: Iterable[int]) -> str | None:
-    """What is wrong where a total is none of the sums that its parts allow."""
+    """What is wrong where a total differs from every sum that its parts allow."""
     allowed = list(dict.fromkeys(sums))
     if total in allowed:
         return None
@@ -256,7 +256,7 @@ class UnlistedInvoice(Invoice):
 class PayAnswer:
     """The answer of the pay path, whatever its status (contract 4.5).
 
-    `headers` have lower-case names; `body` is empty if it is no JSON object.
+    `headers` have lower-case names; `body` is empty if it is not a JSON object.
     """
 
     status_code: int
@@ -317,7 +317,7 @@ class MaterialsCost(WireModel):
 
 def _require(problem: str | None) -> None:
     if problem:
-        raise ValueError(f"{problem}: an estimate that contradicts itself is no price")
+        raise ValueError(f"{problem}: an estimate that contradicts itself is not a price")
 
 
 class Breakdown(WireModel):

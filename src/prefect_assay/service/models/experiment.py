@@ -141,7 +141,7 @@ class Experiment(ExperimentSummary):
 
 
 class Modified(WireModel):
-    """The answer of a PATCH; 200 also when nothing changed. The contract gives no types (9.4), and a number is no id."""
+    """The answer of a PATCH; 200 also when nothing changed. The contract gives no types (9.4), and a number is not an id."""
 
     id: Annotated[StrictStr, AfterValidator(normalize_id)] | None = None
     message: str | None = None

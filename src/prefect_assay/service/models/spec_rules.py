@@ -74,7 +74,7 @@ def _target(spec: ExperimentSpec) -> Iterator[str]:
     if not spec.target_id:
         yield f"target_id: {spec.experiment_type} needs a catalog target"
     elif not is_uuid(spec.target_id):
-        yield f"target_id: {quoted(spec.target_id)} is no uuid of a catalog target"
+        yield f"target_id: {quoted(spec.target_id)} is not a uuid of a catalog target"
 
 
 def _fields(spec: ExperimentSpec) -> Iterator[str]:

@@ -42,7 +42,7 @@ class Delivery(WireModel):
     """A webhook body. `delivery_id` names an attempt; deduplicate on `data.update_id`."""
 
     delivery_id: Identifier
-    event: StrictStr  # a number is no kind of event
+    event: StrictStr  # a number is not a kind of event
     timestamp: Moment
     api_version: str | None = None
     data: DeliveryData

@@ -21,10 +21,10 @@ def dump_compact(content: Mapping[str, Any]) -> bytes:
 
 
 def decode_header(value: str) -> dict[str, Any]:
-    """The JSON object in a header, in any spelling of base64; the ValueError names the fault without any content."""
+    """The JSON object in a header, in any spelling of base64; the ValueError names the problem without any content."""
     if len(value) > HEADER_MAX:
         raise ValueError(f"it has {len(value)} characters, more than {HEADER_MAX}")
-    packed = value.strip().rstrip("=").replace("-", "+").replace("_", "/")  # unpadded and URL-safe forms, too
+    packed = value.strip().rstrip("=").replace("-", "+").replace("_", "/")  # also unpadded and URL-safe forms
     try:
         raw = b64decode(packed + "=" * (-len(packed) % 4), validate=True)
         nested = raw.count(b"[") + raw.count(b"{") > BRACKETS_MAX
@@ -92,7 +92,7 @@ def parse_challenges(value: str) -> list[Challenge]:
     while position < len(value):
         scheme = _SCHEME.match(value, position)
         if scheme is None or len(found) == CHALLENGES_MAX:
-            raise ValueError(f"it is no list of at most {CHALLENGES_MAX} challenges")
+            raise ValueError(f"it is not a list of at most {CHALLENGES_MAX} challenges")
         parameters, position = _challenge_parameters(value, scheme.end())
         position = _skip_blanks(value, position)
         found.append(Challenge(scheme[1].lower(), parameters))

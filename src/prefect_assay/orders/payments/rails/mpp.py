@@ -1,6 +1,6 @@
 """The `mpp-spt` rail: a charge to a shared payment token, which the user's own issuer makes for this one payment.
 
-A token has no nonce that prevents a second settlement, so a payment in doubt is never sent again. Before the payment, a
+A token has no nonce that prevents a second settlement, so a payment of unknown outcome is never sent again. Before the payment, a
 malformed `WWW-Authenticate` raises PaymentRefused. After it, reading an answer never raises.
 """
 

@@ -363,7 +363,7 @@ def _eth_account() -> tuple[type[Any], ModuleType]:
 
 
 def address_of(private_key: SecretStr) -> str:
-    """Return the wallet's address; ConfigurationError when it is no private key, or without the extra `x402`."""
+    """Return the wallet's address; ConfigurationError when it is not a private key, or without the extra `x402`."""
     account, _ = _eth_account()
     # The cause is dropped and not only hidden: its frames and text could contain the key.
     with suppress(Exception):

@@ -47,7 +47,7 @@ def checked_token(token: SecretStr | str) -> SecretStr:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port in one spelling; ConfigurationError if it is no http address."""
+    """Scheme, host and port in one spelling; ConfigurationError if it is not an http address."""
     parts = _split(url)
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host

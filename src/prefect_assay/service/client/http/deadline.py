@@ -36,7 +36,7 @@ class Pace:
         self._seconds, self._clock, self._began = seconds, clock, clock()
 
     def left(self, received: int) -> float:
-        """Seconds until the next piece is too late; none of them, too."""
+        """Seconds until the next piece is too late; negative when it already is."""
         return self._began + self._seconds + received / BYTES_PER_SECOND_MIN - self._clock()
 
 

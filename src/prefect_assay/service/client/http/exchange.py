@@ -38,7 +38,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _HOPS_MAX: Final = 5
 # What a name resolver takes; anything else ends in an error of the code that looks the name up.
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
-_NO_ADDRESS: Final = "a download address that is no https address is not fetched"
+_NO_ADDRESS: Final = "a download address that is not an https address is not fetched"
 
 logger = logging.getLogger(__name__)
 

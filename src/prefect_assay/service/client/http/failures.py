@@ -76,7 +76,7 @@ _EXPIRED_HINT: Final = ". Create a new API token in the portal, and set it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error body: `genuine` if the service wrote it, `foreign` if it is no JSON object."""
+    """An error body: `genuine` if the service wrote it, `foreign` if it is not a JSON object."""
 
     messages: tuple[str, ...]
     fields: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Requests for targets that the catalog lacks. They are published beside the contract (4.4)."""
+"""Requests for targets that the catalog lacks. They are published next to the contract (4.4)."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -62,7 +62,7 @@ class Documents(Resource):
         What the service says does not exist is left out, but for the record. A 404 of a gateway in place of the record or
         the results, or in the middle of a list, is an error: an archive without these answers would look complete. In
         place of all others a refusal or a page may be all there is, and results must not wait for it: a note takes their
-        place. JSON of another shape than expected is kept as it is, and so are results that are no JSON.
+        place. JSON of another shape than expected is kept as it is, and so are results that are not JSON.
 
         Raises:
             NotFound: the experiment does not exist, or this token may not see it.
@@ -106,11 +106,11 @@ class Documents(Resource):
 
 
 def download_pdf(sender: Sender, path: str, absent: type[NotFound] = NotFound) -> bytes:
-    """A whole PDF, which is held in memory; UnexpectedAnswer if it is no PDF, such as the page of a proxy."""
+    """A whole PDF, which is held in memory; UnexpectedAnswer if it is not a PDF, such as the page of a proxy."""
     url = f"{API_PREFIX[1:]}{path}"
     content = b"".join(sender.stream(Download(url=url, absent=absent, max_bytes=ANSWER_BYTES_MAX)))
     if _PDF_MAGIC not in content[:_PDF_JUNK]:
-        raise UnexpectedAnswer(f"GET {url}: {len(content)} bytes that are no PDF")
+        raise UnexpectedAnswer(f"GET {url}: {len(content)} bytes that are not a PDF")
     return content
 
 
@@ -119,7 +119,7 @@ class _Series:
     name: str
     path: str
     is_paged: bool = False
-    is_required: bool = False  # a 404 that the service did not write, or a refusal, is no answer
+    is_required: bool = False  # a 404 that the service did not write, or a refusal, is not an answer
 
 
 _RECORD: Final = _Series(name="experiment", path="", is_required=True)

@@ -255,7 +255,7 @@ class Experiments(Resource):
         It returns before the quote exists.
 
         Raises:
-            Conflict: it is no draft any more.
+            Conflict: it is not a draft any more.
             OutcomeUnknown: the answer was lost: read the experiment.
 
         Example:
@@ -335,7 +335,7 @@ class Experiments(Resource):
 
         Raises:
             NotReady: the quote does not exist yet.
-            UnexpectedAnswer: the answer is no PDF.
+            UnexpectedAnswer: the answer is not a PDF.
 
         Example:
             ```python

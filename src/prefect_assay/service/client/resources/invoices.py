@@ -134,7 +134,7 @@ class Invoices(Resource):
         """Fetch an invoice as a PDF, by its own id or the provider's: GET /invoices/{id}/pdf (published with contract 2.8).
 
         Raises:
-            UnexpectedAnswer: the answer is no PDF.
+            UnexpectedAnswer: the answer is not a PDF.
 
         Example:
             ```python

@@ -33,7 +33,7 @@ class Sequences(Resource):
 
         Raises:
             InvalidRequest: names, letters or duplicates, with every finding; nothing was sent.
-            Conflict: the experiment is no draft any more.
+            Conflict: the experiment is not a draft any more.
             OutcomeUnknown: the answer was lost: read the experiment's sequences.
 
         Example:

@@ -36,7 +36,7 @@ class Service(Resource):
     def check_database(self) -> Health:
         """Ask whether its database answers: GET /info/health-db (published with contract 4).
 
-        `ok` is False for a 503, which is no error here. Needs a living token, whatever it permits.
+        `ok` is False for a 503, which is not an error here. Needs a living token, whatever it permits.
 
         Example:
             ```python

@@ -232,7 +232,7 @@ def attenuate_offline(token: SecretStr | str, attenuation: Attenuation, public_k
         child = biscuit.append(biscuit_auth.BlockBuilder(code, _list_values(attenuation)))
         return SecretStr(outside + child.to_base64())
     # The cause is left out: the library's message may quote the token.
-    raise InvalidRequest(["token: it is no token that was signed with this public key"])
+    raise InvalidRequest(["token: it is not a token that was signed with this public key"])
 
 
 def _check_restrictions(attenuation: Attenuation) -> Iterator[str]:
