@@ -15,7 +15,7 @@ from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import (
     ResultRow,
     make_table,
-    results_in,
+    read_results,
     to_csv,
 )
 from prefect_assay.analysis.results.row import ArchivedResults
@@ -120,12 +120,12 @@ def archive_experiment(
             raise TransientError(
                 f"the results of experiment {experiment.id} are released, and cannot be read yet"
             )
-        results, unread = results_in({document.name: document.body for document in raw})
+        results, unread = read_results({document.name: document.body for document in raw})
         for result in results:  # also where they are not JSON that the client reads, such as a row per line
             require_answer_about(experiment.id, [result.experiment_id], f"result {result.id} of experiment")
         notes += unread
         before = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
-        mapping = tables.archived_mapping(before) if before else None
+        mapping = tables.read_archived_mapping(before) if before else None
         table, unread_lines = make_table(
             results,
             spec,
@@ -147,7 +147,7 @@ def archive_experiment(
                 *(_document(document) for document in documents),
                 *_packages(client, experiment.id, results, Path(folder), notes, away),
                 *_own_documents(spec, order, payment, table),
-                *([tables.mapping_document(mapping)] if mapping else []),
+                *([tables.make_mapping_document(mapping)] if mapping else []),
             ],
             now=datetime.now(UTC),
             crate=partial(ro_crate, about=tables.describe_measurement(spec)),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from prefect_assay.analysis.results import collate, from_csv, to_csv
+from prefect_assay.analysis.results import collate_rows, from_csv, to_csv
 from prefect_assay.analysis.results.row import CampaignTable, ResultRow
 from prefect_assay.archive import Document, archive_version, read_latest
 from prefect_assay.archive.archived import ArchiveRecord
@@ -38,7 +38,7 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
     store = archive.get_store()
     versions = [read_latest(store, archive.prefix, campaign_id, code) for code in experiment_codes]
     found = [version for version in versions if version is not None]
-    table = collate(from_csv(version.read(TABLE_PATH)) for version in found)
+    table = collate_rows(from_csv(version.read(TABLE_PATH)) for version in found)
     if not table:
         return CampaignTable(location=None, rows=())
     plan = kept_plan(archive, campaign_id)

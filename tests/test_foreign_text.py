@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.table import Table
 
-from prefect_assay.analysis.results.tables import cell
+from prefect_assay.analysis.results.tables import format_cell
 from prefect_assay.cli.output import TerminalConsole
 from prefect_assay.errors import ServiceUnavailable
 from prefect_assay.foreign_text import (
@@ -47,7 +47,7 @@ def test_every_medium_gets_clean_text(text):
     console.print(table)
     assert not DANGEROUS.search(output.getvalue())
     assert not DANGEROUS.search(ServiceUnavailable(text).message)
-    assert not DANGEROUS.search(str(cell(text)))
+    assert not DANGEROUS.search(str(format_cell(text)))
     assert not DANGEROUS.search(quote_markdown(text))
 
 

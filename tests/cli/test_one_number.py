@@ -17,9 +17,9 @@ import pytest
 
 from prefect_assay.analysis.report.documents import archive_report, make_report
 from prefect_assay.analysis.results import (
-    hit_rates,
+    count_hit_rates,
     make_table,
-    results_in,
+    read_results,
     to_csv,
 )
 from prefect_assay.analysis.selection import read_history
@@ -83,7 +83,7 @@ def archive_campaign(store, campaign_id, entries):
     code = f"LAB-{campaign_id.upper()}"
     answer = {"items": [{"id": f"r-{campaign_id}", "result_type": "affinity", "summary": entries}]}
     raw = {"results-0001.json": json.dumps(answer).encode()}
-    results, _ = results_in(raw)
+    results, _ = read_results(raw)
     spec = plan.experiments[0].spec
     table = make_table(results, spec, experiment_code=code, complete=True, has_unread_answers=False)
     for experiment, documents in (
@@ -141,7 +141,7 @@ def test_every_place_has_the_hit_rate_without_unknown_designs(store):
     rate = command("results", "first", "--archive", str(store.root), "--json").json()["rate"]
     assert (rate["hits"], rate["measured"]) == (3, 5)
     read = read_history(reported(store, "first", "summary.csv"))
-    assert hit_rates(read.designs, lambda _: "all")["all"].words == "3 of 5"
+    assert count_hit_rates(read.designs, lambda _: "all")["all"].words == "3 of 5"
     compared = command("results", "--compare", "first", "second", "--archive", str(store.root))
     assert f"first: {words}; hit rate 60% (" in compared.out
 
@@ -156,7 +156,7 @@ def test_a_design_of_two_campaigns_is_one_design(store):
     assert method["interval"] == rate["interval"]
     tables = [reported(store, name, "summary.csv") for name in CAMPAIGNS]
     designs = read_history(*tables).designs
-    assert hit_rates(designs, lambda _: "all")["all"].as_json() == rate
+    assert count_hit_rates(designs, lambda _: "all")["all"].as_json() == rate
 
 
 def test_the_csv_of_a_campaign_is_its_archived_summary(store):

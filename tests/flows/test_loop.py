@@ -355,7 +355,7 @@ def test_what_a_round_measures_is_in_the_log_with_all_that_was_proposed(loop):
     assert entry.fixed.choices[0].candidate.columns == {"score": "0.5"}
     assert "first 3 of 5" in entry.fixed.choices[0].reason
     assert [c.name for c in book.candidates(entry.fixed.pool)] == [f"r1-{i}" for i in range(5)]
-    kept = tables.proposals(book.store, "", book.loop_id)
+    kept = tables.read_proposals(book.store, "", book.loop_id)
     assert [(line.fate, line.candidates) for line in kept] == [("chosen", 3), ("not_reached", 2)]
 
 
@@ -435,7 +435,7 @@ def test_a_selection_chooses_and_explains(loop):
         assert (fixed.policy, fixed.seed) == ("top_score", 3)
         assert fixed.counts == {"chosen": 2, "parent_limit": 3}
         assert all("score" in choice.reason for choice in fixed.choices)
-    kept = tables.proposals(loop.book().store, "", loop.book().loop_id)
+    kept = tables.read_proposals(loop.book().store, "", loop.book().loop_id)
     assert [(line.round_number, line.fate, line.candidates) for line in kept] == [
         (1, "chosen", 2),
         (1, "parent_limit", 3),

@@ -10,7 +10,7 @@ import pytest
 
 from breaks.play import ROOT, Copy
 from prefect_assay.analysis.report.documents import make_report
-from prefect_assay.analysis.results import rows, unread_values
+from prefect_assay.analysis.results import list_unread_values, read_rows
 from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.service.models.result import Result
 
@@ -74,7 +74,7 @@ from pathlib import Path
 from assay_lab.measure import measure_records
 from assay_lab.testing import LocalLab
 from prefect_assay.analysis.report.documents import make_report
-from prefect_assay.analysis.results import rows, summary_csv, to_csv
+from prefect_assay.analysis.results import read_rows, to_csv, write_summary_csv
 from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.designs.campaign import split
 from prefect_assay.orders.purchase import describe_assay
@@ -107,7 +107,7 @@ archive_version(
     now=datetime(2026, 1, 1, tzinfo=UTC),
 )
 report = make_report(store, "", "c")
-table = rows([Result.model_validate({"experiment_id": "e1", **result})], ordered=designs)
+table = read_rows([Result.model_validate({"experiment_id": "e1", **result})], ordered=designs)
 page = report.page.decode()
 print(json.dumps({
     "broken rules": list(check_spec(wrong)),
@@ -119,7 +119,7 @@ print(json.dumps({
     "rows": [[row.name, row.outcome, row.mass_kDa] for row in table],
     "in the table": "mass_kDa" in to_csv(table).decode().splitlines()[0],
     "summary": [[design.name, design.outcome, design.mass_kDa] for design in report.summaries],
-    "in the summary": "mass_kDa" in summary_csv(report.summaries).decode().splitlines()[0],
+    "in the summary": "mass_kDa" in write_summary_csv(report.summaries).decode().splitlines()[0],
     "page": ["Mass photometry" in page, "330 kDa" in page, "highest molecular mass" in page],
 }))
 """
@@ -205,7 +205,7 @@ def test_a_type_without_an_entry_is_archived_as_it_came_and_given_no_number(resu
     (kept,) = tmp_path.rglob("results-0001.json")
     assert kept.read_bytes() == raw
     (design,) = make_report(store, "", "c").summaries
-    (row,) = rows([Result.model_validate({"experiment_id": "e1", **result})])
+    (row,) = read_rows([Result.model_validate({"experiment_id": "e1", **result})])
     for shown in (design, row):
         assert (shown.outcome, shown.kd_M, shown.tm_C, shown.concentration_nM) == (
             "unknown",
@@ -214,7 +214,7 @@ def test_a_type_without_an_entry_is_archived_as_it_came_and_given_no_number(resu
             None,
         )
     assert json.loads(row.extra)["mass_mean"] == 110.0
-    (line,) = unread_values([Result.model_validate({"experiment_id": "e1", **result})])
+    (line,) = list_unread_values([Result.model_validate({"experiment_id": "e1", **result})])
     assert "kd_mean" in line
     assert "the unknown type 'mass_photometry'" in line
     assert record.experiment_code == "LAB-001-001"

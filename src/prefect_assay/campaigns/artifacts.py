@@ -22,11 +22,11 @@ from prefect_assay.analysis.plots import make_markdown_image
 from prefect_assay.analysis.report.images import Image
 from prefect_assay.analysis.results import (
     DesignSummary,
-    markdown_table,
-    outcome_line,
+    describe_outcomes,
+    make_markdown_table,
     summarize,
 )
-from prefect_assay.analysis.results.formats import markdown_cell
+from prefect_assay.analysis.results.formats import make_markdown_cell
 from prefect_assay.analysis.results.row import ArchivedResults
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.campaigns.approval.purchase_text import price_markdown, purchase_markdown
@@ -200,7 +200,7 @@ def _show(lines: list[str], *, key: str, description: str) -> None:
 
 def begin_sentence(text: str) -> str:
     """Foreign text as the beginning of a sentence, without markup: its first letter in upper case."""
-    cell = markdown_cell(text)
+    cell = make_markdown_cell(text)
     return cell[:1].upper() + cell[1:]
 
 
@@ -218,11 +218,11 @@ def show_results(
     lines = [
         f"# Results of {kept.record.experiment_code}",
         "",
-        f"**{markdown_cell(outcome_line(designs))}**" if designs else "",
+        f"**{make_markdown_cell(describe_outcomes(designs))}**" if designs else "",
         "",
         *(f"- {quote_markdown(line)}" for line in (account, *kept.notes, *notes)),
         "",
-        markdown_table(designs, limit=_ROWS_SHOWN),
+        make_markdown_table(designs, limit=_ROWS_SHOWN),
         *_inline(images),
         "",
         f"Archive: `{kept.record.location}` (version {kept.record.version}, {many(kept.record.files, 'file')})",
@@ -257,17 +257,17 @@ def show_campaign(
     lines = [
         f"# Campaign {plan.campaign_id}",
         "",
-        f"**{markdown_cell(outcome_line(designs))}.**" if designs and not decision else "",
+        f"**{make_markdown_cell(describe_outcomes(designs))}.**" if designs and not decision else "",
         f"Results of {measured} of {many(len(report.experiments), 'experiment')}.",
         "",
         f"- {quote_markdown(account)}",
-        *(f"- **{title}**: {markdown_cell(line)}" for title, line in decision),
+        *(f"- **{title}**: {make_markdown_cell(line)}" for title, line in decision),
         *(f"- {quote_markdown(problem)}" for problem in report.problems),
         *(f"- {quote_markdown(note)}" for note in notes),
         "",
         f"Report: {opening}" if report.report and opening else "No report page.",
         "",
-        markdown_table(designs, limit=_ROWS_SHOWN) if designs else "Nothing was measured.",
+        make_markdown_table(designs, limit=_ROWS_SHOWN) if designs else "Nothing was measured.",
         *_inline(images),
         "",
         f"Table of all rows: `{report.table}`" if report.table else "",

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from prefect.artifacts import MarkdownArtifact
 
-from prefect_assay.analysis.results.formats import markdown_cell
+from prefect_assay.analysis.results.formats import make_markdown_cell
 from prefect_assay.campaigns.artifacts import begin_sentence, label_of, show_once
 from prefect_assay.errors import shorten
 from prefect_assay.foreign_text import label_markdown, link_markdown
@@ -125,7 +125,7 @@ def progress_markdown(
     if entries:
         lines += ["", "## What has happened", "", "| recorded, UTC | experiment | |", "|---|---|---|"]
         lines += [
-            f"| {_minute(entry.at)} | {label_markdown(entry.experiment or '')} | {markdown_cell(entry.text)} |"
+            f"| {_minute(entry.at)} | {label_markdown(entry.experiment or '')} | {make_markdown_cell(entry.text)} |"
             for entry in reversed(entries)
         ]
     return "\n".join(lines)
@@ -134,7 +134,7 @@ def progress_markdown(
 def _cells(row: ProgressRow) -> str:
     cells = (
         link_markdown(row.experiment, row.link),
-        markdown_cell(f"{row.stage}; results expected {row.expected}" if row.expected else row.stage),
+        make_markdown_cell(f"{row.stage}; results expected {row.expected}" if row.expected else row.stage),
         str(row.designs),
         _price(row),
     )

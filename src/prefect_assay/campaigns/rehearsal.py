@@ -18,8 +18,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from pydantic import BaseModel, SecretStr
 
 from prefect_assay.analysis.results.measurements import RecordReader, parts_of
-from prefect_assay.analysis.results.reading import results_in
-from prefect_assay.analysis.results.tidy import rows
+from prefect_assay.analysis.results.reading import read_results
+from prefect_assay.analysis.results.tidy import read_rows
 from prefect_assay.blocks import AssayAccount, SpendingPolicy
 from prefect_assay.blocks.order_ledger import organisation_of
 from prefect_assay.campaigns.approval.terms import AccountIdentity, identify_account
@@ -353,7 +353,7 @@ class _Rehearsing:
             documents = [
                 one for one in self._service.documents.iterate(row.id) if one.name.startswith("results-")
             ]
-            results, lines = results_in({one.name: one.body for one in documents if not one.absent})
+            results, lines = read_results({one.name: one.body for one in documents if not one.absent})
             reader, unread = RecordReader.of(results), unread + len(lines)
             for result in results:
                 entries += len(result.summary)
@@ -361,7 +361,7 @@ class _Rehearsing:
                 odd.update(
                     one.what for entry, part in parts for one in reader.read(result, entry, part).problems
                 )
-            self._kept |= {name for one in rows(results) for name in json.loads(one.extra or "{}")}
+            self._kept |= {name for one in read_rows(results) for name in json.loads(one.extra or "{}")}
         words = f"{many(entries, 'record')} of {many(len(with_results), 'experiment')}"
         if unread or odd:
             values = listed([f"{what} ({number})" for what, number in odd.items()], _SHOWN)

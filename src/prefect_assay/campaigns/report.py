@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from prefect_assay.analysis.results import DesignSummary, outcome_line, summarize
+from prefect_assay.analysis.results import DesignSummary, describe_outcomes, summarize
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.campaigns import artifacts
 from prefect_assay.campaigns.approval.terms import account_in
@@ -72,7 +72,7 @@ def report_campaign_end(
 
 def describe_end(designs: Sequence[DesignSummary], stages: Sequence[Stage], problems: Sequence[str]) -> str:
     """How a campaign ended, for its log and `status`: the outcome as its report has it, the stages, the problems."""
-    outcome = [outcome_line(designs)] if designs else []
+    outcome = [describe_outcomes(designs)] if designs else []
     return shortened("; ".join([*outcome, count_stages(stages), *problems]))
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.analysis.results import markdown_table, summarize
+from prefect_assay.analysis.results import make_markdown_table, summarize
 from prefect_assay.analysis.results.row import ResultRow
 from prefect_assay.campaigns.artifacts import label_of
 from prefect_assay.orders.identity import experiment_name
@@ -35,7 +35,7 @@ def row(name):
 def test_two_long_design_names_are_two_in_a_table():
     lines = {
         line
-        for line in markdown_table(summarize([row(START + "1"), row(START + "2")])).splitlines()
+        for line in make_markdown_table(summarize([row(START + "1"), row(START + "2")])).splitlines()
         if "ddd" in line
     }
     assert len(lines) == 2

@@ -8,7 +8,7 @@ from prefect_assay.analysis.results import (
     DesignSummary,
     HitRate,
     Outcome,
-    tally,
+    count_hits,
 )
 from prefect_assay.analysis.results.repeats import join_repeats
 
@@ -36,13 +36,13 @@ def test_the_rate_is_that_of_designs_with_a_known_outcome():
         *(design(f"u{n}", Outcome.UNKNOWN) for n in range(5)),
         design("control", control=True),
     ]
-    counted = tally(table)
+    counted = count_hits(table)
     assert counted.rate == HitRate(18, 35)
     assert counted.words == "18 of 35 bind, 3 did not express, 5 unknown"
 
 
 def test_an_unknown_outcome_is_no_hit_whatever_its_words_say():
-    assert tally([design("d", Outcome.UNKNOWN, binding="true")]).rate == HitRate(0, 0)
+    assert count_hits([design("d", Outcome.UNKNOWN, binding="true")]).rate == HitRate(0, 0)
 
 
 @given(
@@ -58,11 +58,11 @@ def test_measuring_a_design_again_never_changes_how_many_there_are(rows):
     ]
     joined = join_repeats(table)
     assert len(joined) == len({at for at, _, _ in rows})
-    assert tally(table).rate == tally(joined).rate
+    assert count_hits(table).rate == count_hits(joined).rate
     known = {
         at for at, outcome, _ in rows if outcome not in {Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING}
     }
-    assert tally(table).rate.known == len(known)
+    assert count_hits(table).rate.known == len(known)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_measuring_a_design_again_never_changes_how_many_there_are(rows):
 )
 def test_most_measurements_decide_and_as_many_count_as_a_hit(outcomes, expected):
     table = [design("d", each, campaign_id=f"c-{n}", residues="MKV") for n, each in enumerate(outcomes)]
-    assert tally(table).rate == expected
+    assert count_hits(table).rate == expected
 
 
 def test_values_of_several_campaigns_are_averaged_and_limits_left_out():
@@ -114,4 +114,4 @@ def test_melting_temperatures_that_are_limits_are_no_part_of_a_mean_over_campaig
 
 def test_two_targets_are_two_measurements():
     table = [design("a", residues="MKV", target=target) for target in ("EGFR", "HER2")]
-    assert tally(table).rate == HitRate(2, 2)
+    assert count_hits(table).rate == HitRate(2, 2)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prefect_assay.analysis.results import Outcome, rows, unread_values
+from prefect_assay.analysis.results import Outcome, list_unread_values, read_rows
 from prefect_assay.analysis.results.mapping import read_mapping
 from prefect_assay.errors import InputError
 from prefect_assay.service.models.result import Result
@@ -35,8 +35,8 @@ def read(entry, kind="affinity"):
     made = Result.model_validate(
         {"id": "r-1", "result_type": kind, "summary": [{"sequence_name": "d1", **entry}]}
     )
-    (row,) = rows([made], mapping=MAPPING)
-    return row, unread_values([made], MAPPING)
+    (row,) = read_rows([made], mapping=MAPPING)
+    return row, list_unread_values([made], MAPPING)
 
 
 def test_json_says_the_same():

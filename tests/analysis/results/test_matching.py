@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.analysis.results import match, rows, summarize
+from prefect_assay.analysis.results import match_results, read_rows, summarize
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.sequences import ProteinSequence
 
@@ -19,7 +19,7 @@ def result(*entries, name="r-1", kind="affinity"):
 
 
 def designs(*results, order=ORDER, ids=None):
-    found = match(results, order, ids)
+    found = match_results(results, order, ids)
     return {place: design.name for place, design in found.designs.items()}, found
 
 
@@ -87,7 +87,7 @@ def test_what_is_named_like_a_design_and_shows_another_protein_is_its_own_row(na
     assert matched == {}
     (note,) = everything.nameless
     assert "shows other residues than were ordered" in note
-    table = rows([result(entry)], ordered=OTHERS, complete=True, matched=everything)
+    table = read_rows([result(entry)], ordered=OTHERS, complete=True, matched=everything)
     assert {row.name: row.kd_M for row in table if row.kd_M} == {f"{name} [r-1/1]": 9.17e-8}
     assert not [one for one in summarize(table) if one.name in {"d1", "d2", "fab"} and one.kd_M]
 
@@ -140,7 +140,7 @@ def test_a_design_is_not_matched_a_second_time_by_its_residues():
 def test_two_proteins_never_share_a_row():
     """Without names, a result per design: 1 nM and 2 uM of two proteins are not one design."""
     nameless = [result({"kd_mean": 1e-9}, name="r-1"), result({"kd_mean": 2e-6}, name="r-2")]
-    table = rows(nameless, ordered=(D0, E1), complete=True)
+    table = read_rows(nameless, ordered=(D0, E1), complete=True)
     measured = {line.name: line.kd_M for line in summarize(table) if line.kd_M}
     assert measured == {"unmatched [r-1/1]": 1e-9, "unmatched [r-2/1]": 2e-6}
     assert {row.name: row.outcome for row in table if not row.result_id} == {"D0": "unknown", "E1": "unknown"}
@@ -150,11 +150,11 @@ def test_one_foreign_name_for_two_proteins_is_two_rows():
     odd = result(
         {"name": "x", "sequence": {"aa_string": "AAA"}}, {"name": "x", "sequence": {"aa_string": "CCC"}}
     )
-    assert len({row.name for row in rows([odd])}) == 2
+    assert len({row.name for row in read_rows([odd])}) == 2
 
 
 def test_an_entry_with_the_name_of_a_design_and_the_residues_of_another_has_a_name_of_its_own():
-    (entry, *_) = rows(
+    (entry, *_) = read_rows(
         [result({"name": "D0", "sequence": {"aa_string": E1.aa_string}, "kd_mean": 1e-9})], ordered=ORDER
     )
     assert entry.kd_M == 1e-9
@@ -166,4 +166,4 @@ def test_the_name_of_an_entry_counts_before_its_sequence_id():
 
 
 def test_the_laboratory_s_control_keeps_its_name():
-    assert [row.name for row in rows([result({"name": "EGF", "kd_mean": 1e-9})], ordered=())] == ["EGF"]
+    assert [row.name for row in read_rows([result({"name": "EGF", "kd_mean": 1e-9})], ordered=())] == ["EGF"]

@@ -8,12 +8,12 @@ from rich.console import Console
 
 from prefect_assay.analysis.results import (
     ResultRow,
-    markdown_table,
-    outcome_line,
-    rich_table,
+    describe_outcomes,
+    make_markdown_table,
+    make_rich_table,
     summarize,
 )
-from prefect_assay.analysis.results.ranked import ranked_table
+from prefect_assay.analysis.results.ranked import make_ranked_table
 
 DASH = "–"  # noqa: RUF001  the sign for "not reported"
 LAB = json.dumps({"data_source": "model"})
@@ -53,16 +53,16 @@ DESIGNS = summarize(CAMPAIGN, targets={"E-1": "Human EGFR"})
 
 def terminal(designs, width=80, **options):
     console = Console(file=io.StringIO(), width=width)
-    console.print(rich_table(designs, **options))
+    console.print(make_rich_table(designs, **options))
     return console.file.getvalue()
 
 
 def test_the_columns_are_those_that_a_decision_needs_and_constants_are_in_the_title():
-    table = ranked_table(DESIGNS)
+    table = make_ranked_table(DESIGNS)
     assert table.title == "Binding affinity against Human EGFR, E-1"
     assert table.titles == ("#", "Design", "K_D", "95 % interval", "Laboratory", "Fold")
     elsewhere = DESIGNS[0].model_copy(update={"target": None})
-    assert ranked_table([*DESIGNS, elsewhere]).title == "Binding affinity, E-1", "no target of all"
+    assert make_ranked_table([*DESIGNS, elsewhere]).title == "Binding affinity, E-1", "no target of all"
     cells = {line.design.name: line.cells for line in table.lines}
     assert cells["bound"][:3] == ("1 A", "bound", "< 1.00 pM")
     assert cells["best"][0] == "2 B"
@@ -74,7 +74,7 @@ def test_the_columns_are_those_that_a_decision_needs_and_constants_are_in_the_ti
 
 
 def test_a_table_whose_laboratory_uses_all_replicates_does_not_repeat_it():
-    assert "Laboratory" not in ranked_table(summarize(measured("a", 1, 2, reported=1.5))).titles
+    assert "Laboratory" not in make_ranked_table(summarize(measured("a", 1, 2, reported=1.5))).titles
 
 
 def test_values_are_whole_at_eighty_columns_whatever_the_names_are():
@@ -86,7 +86,7 @@ def test_values_are_whole_at_eighty_columns_whatever_the_names_are():
         assert max(map(len, text.splitlines())) <= 80
         for value in ("< 1.00 pM", "1.10 nM", "54.1 nM", "2.60 µM", "no expression", "917 pM–1.31 nM"):  # noqa: RUF001
             assert value in text
-        names = [line.cells[1] for line in ranked_table(designs).lines]
+        names = [line.cells[1] for line in make_ranked_table(designs).lines]
         assert len({*names}) == len(DESIGNS), "two designs stay two"
         assert all(name in text for name in names), "no cell is cut"
     assert "40.0 nM (1/3)" in terminal(DESIGNS)
@@ -94,17 +94,17 @@ def test_values_are_whole_at_eighty_columns_whatever_the_names_are():
 
 
 def test_the_artifact_has_the_same_cells_and_its_names_are_no_markup():
-    table = ranked_table(DESIGNS)
-    lines = [line for line in markdown_table(DESIGNS).splitlines() if line.startswith("|")]
+    table = make_ranked_table(DESIGNS)
+    lines = [line for line in make_markdown_table(DESIGNS).splitlines() if line.startswith("|")]
     assert lines[0] == "| # | Design | K<sub>D</sub> | 95 % interval | Laboratory | Fold |"
     assert [line.split(" | ")[2].replace("&lt;", "<") for line in lines[2:]] == [
         c.cells[2] for c in table.lines
     ]
-    odd = markdown_table(summarize([row("a|b\n[x](http://y) <img>", kd_M=1e-9)]))
+    odd = make_markdown_table(summarize([row("a|b\n[x](http://y) <img>", kd_M=1e-9)]))
     assert "a\\|b \\[x\\](http://y) &lt;img>" in odd
-    assert markdown_table([]) == "No results.\n"
-    assert "\nK<sub>D</sub>: geometric mean of all replicates" in markdown_table(DESIGNS)
-    assert "… and 7 more" in markdown_table(DESIGNS, limit=1)
+    assert make_markdown_table([]) == "No results.\n"
+    assert "\nK<sub>D</sub>: geometric mean of all replicates" in make_markdown_table(DESIGNS)
+    assert "… and 7 more" in make_markdown_table(DESIGNS, limit=1)
 
 
 def test_a_terminal_shows_names_as_they_are():
@@ -113,28 +113,30 @@ def test_a_terminal_shows_names_as_they_are():
 
 def test_simulated_values_are_marked():
     made = [*measured("a", 1, 2, reported=1.5, extra=LAB), *measured("b", 3, 4, reported=3.5, extra=LAB)]
-    assert ranked_table(summarize(made)).title.endswith("simulated")
+    assert make_ranked_table(summarize(made)).title.endswith("simulated")
     real = measured("c", 5, 6, reported=5.5)
-    names = [line.cells[1] for line in ranked_table(summarize([*made, *real])).lines]
+    names = [line.cells[1] for line in make_ranked_table(summarize([*made, *real])).lines]
     assert names == ["a *", "b *", "c"]
-    assert "*: simulated, from a local lab" in markdown_table(summarize([*made, *real])).replace("\\*", "*")
-    assert outcome_line(summarize(made)).endswith("; simulated")
+    assert "*: simulated, from a local lab" in make_markdown_table(summarize([*made, *real])).replace(
+        "\\*", "*"
+    )
+    assert describe_outcomes(summarize(made)).endswith("; simulated")
 
 
 def test_a_doubt_is_in_the_verdict_and_below_the_table():
     rows = [row("EGF", outcome="no_binding", control=True), row("silent", outcome="no_binding")]
-    table = ranked_table(summarize(rows))
+    table = make_ranked_table(summarize(rows))
     assert table.lines[1].cells[-1] == "!"
     assert table.notes == (
         "ctl: control.",
         "!: in doubt; control EGF was expected to bind, and did not bind.",
     )
     assert (
-        outcome_line(summarize(rows))
+        describe_outcomes(summarize(rows))
         == "0 of 1 measured; a control failed: EGF was expected to bind, and did not bind"
     )
     several = [*rows, row("EGF-2", outcome="unknown", control=True)]
-    assert outcome_line(summarize(several)).endswith("; 2 controls failed: EGF, EGF-2")
+    assert describe_outcomes(summarize(several)).endswith("; 2 controls failed: EGF, EGF-2")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_a_doubt_is_in_the_verdict_and_below_the_table():
     ],
 )
 def test_the_outcome_is_one_line(rows, said):
-    assert outcome_line(summarize(rows)) == said
+    assert describe_outcomes(summarize(rows)) == said
 
 
 def test_designs_of_several_campaigns_and_targets_say_whose_they_are():
@@ -176,24 +178,24 @@ def test_designs_of_several_campaigns_and_targets_say_whose_they_are():
         targets={"E-2": "HER2"},
         campaign_id="round-2",
     )
-    table = ranked_table([*first, *second])
+    table = make_ranked_table([*first, *second])
     assert table.titles[-2:] == ("Campaign", "Target")
     assert table.lines[0].cells[-2:] == ("round-1", "EGFR")
-    assert "Campaign" not in ranked_table(first).titles
-    assert ranked_table(first).title.startswith("round-1, ")
+    assert "Campaign" not in make_ranked_table(first).titles
+    assert make_ranked_table(first).title.startswith("round-1, ")
 
 
 def test_an_extrapolated_value_is_never_shown_as_one_that_the_curves_confirm():
     (design,) = summarize(measured("a", 6000, 6500, reported=6240), highest_molar={"E-1": 1e-6})
     assert design.extrapolated
     judged = design.model_copy(update={"verdict": "agrees"})
-    table = ranked_table([judged])
+    table = make_ranked_table([judged])
     assert table.lines[0].cells[2] == "6.24 µM"
     assert table.lines[0].cells[-1] == "extrapolated"
     assert "extrapolated: K_D is above the highest concentration that was measured." in table.notes
-    assert outcome_line([judged]) == "1 of 1 bind; best 6.24 µM, extrapolated (a)"
+    assert describe_outcomes([judged]) == "1 of 1 bind; best 6.24 µM, extrapolated (a)"
     review = judged.model_copy(update={"verdict": "review"})
-    assert ranked_table([review]).lines[0].cells[-1] == "to review, extrapolated"
+    assert make_ranked_table([review]).lines[0].cells[-1] == "to review, extrapolated"
 
 
 def test_rows_of_several_sources_say_each_theirs_and_those_of_one_do_not():
@@ -202,11 +204,11 @@ def test_rows_of_several_sources_say_each_theirs_and_those_of_one_do_not():
         design.model_copy(update={"name": name, "data_source": word})
         for name, word in (("a", "model"), ("b", "measured"))
     ]
-    table = ranked_table(rows)
+    table = make_ranked_table(rows)
     assert table.titles[-1] == "Source"
     assert [line.cells[-1] for line in table.lines] == ["model", "measured"]
     assert (
         "Source landscape or model: the lab made these values up, and they say nothing about real proteins."
         in table.notes
     )
-    assert "Source" not in ranked_table(rows[:1]).titles
+    assert "Source" not in make_ranked_table(rows[:1]).titles

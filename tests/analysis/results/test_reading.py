@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from prefect_assay.analysis.results import results_in, rows, sequence_names
+from prefect_assay.analysis.results import read_results, read_rows, read_sequence_names
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.service.models.sequences import ProteinSequence
 
@@ -16,7 +16,7 @@ ROW = {"id": "r", "result_type": "affinity", "summary": [ENTRY]}
 
 def read(body, *more):
     bodies = (one if isinstance(one, bytes) else json.dumps(one).encode() for one in (body, *more))
-    return results_in({f"results-{number:04d}.json": raw for number, raw in enumerate(bodies, start=1)})
+    return read_results({f"results-{number:04d}.json": raw for number, raw in enumerate(bodies, start=1)})
 
 
 def entries(found):
@@ -105,10 +105,10 @@ def test_a_list_that_has_more_than_came_says_so_and_no_design_is_missing(says):
     found, lines = read({"items": [ROW], **says})
     assert lines == ("raw/results-0001.json says that the service has more results than the 1 that came",)
     designs = [ProteinSequence(name=name, aa_string=f"MK{name.upper()}") for name in "ac"]
-    table = rows(found, ordered=designs, complete=True, unread=bool(lines))
+    table = read_rows(found, ordered=designs, complete=True, unread=bool(lines))
     assert [(row.name, row.outcome) for row in table] == [("a", Outcome.MEASURED), ("c", Outcome.UNKNOWN)]
 
 
 def test_names_of_sequence_ids_are_those_of_the_archived_lists():
     listed = {"items": [{"id": 7, "name": "a"}, {"id": "s-2", "name": None}, "odd"]}
-    assert sequence_names([json.dumps(listed).encode(), b"<html>"]) == {"7": "a"}
+    assert read_sequence_names([json.dumps(listed).encode(), b"<html>"]) == {"7": "a"}

@@ -12,13 +12,13 @@ from prefect_assay.analysis.kinetics.analysis import (
     ReplicateKinetics,
 )
 from prefect_assay.analysis.results import Outcome, ResultRow, summarize
-from prefect_assay.analysis.results.controls import controls_of
+from prefect_assay.analysis.results.controls import list_controls
 from prefect_assay.analysis.results.interval import (
-    averaged,
+    average_values,
+    compute_student_t,
+    find_averaged,
     is_apart,
-    mean_of,
-    pooled,
-    student_t,
+    pool_scatter,
 )
 
 
@@ -74,7 +74,7 @@ def analysis(name, *fits):
 def test_quantiles_agree_with_scipy():
     stats = pytest.importorskip("scipy.stats")
     for freedom in (*range(1, 40), 100, 1000):
-        assert student_t(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-4)
+        assert compute_student_t(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-4)
 
 
 @pytest.mark.parametrize(("count", "designs"), [(2, 12), (3, 12), (3, 96), (1, 96)])
@@ -85,9 +85,9 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(count, designs):
         truths = [chance.uniform(-10, -6) for _ in range(designs)]
         values = [[chance.gauss(truth, 0.156) for _ in range(count)] for truth in truths]
         others = [[chance.gauss(-8, 0.156) for _ in range(3)] for _ in range(10)]
-        scatter = pooled(values, others)
+        scatter = pool_scatter(values, others)
         for truth, each in zip(truths, values, strict=True):
-            low, high = mean_of(each, scatter).interval
+            low, high = average_values(each, scatter).interval
             held += low <= truth <= high
             total += 1
     assert 0.93 < held / total < 0.97
@@ -96,7 +96,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(count, designs):
 def test_a_pooled_interval_is_narrow_where_that_of_two_replicates_spans_decades():
     chance = random.Random(5)
     campaign = [[chance.gauss(-8, 0.156) for _ in range(3)] for _ in range(30)]
-    low, high = mean_of([-8.0, -8.1, -7.9], pooled(campaign)).interval
+    low, high = average_values([-8.0, -8.1, -7.9], pool_scatter(campaign)).interval
     assert 2.0 < 10 ** (high - low) < 2.7  # SD 0.156: 2.3-fold
 
 
@@ -104,13 +104,13 @@ def test_a_design_that_scatters_more_has_its_own_interval_and_leaves_the_others_
     chance = random.Random(6)
     quiet = [[chance.gauss(-8, 0.1) for _ in range(3)] for _ in range(20)]
     wild = [-9.0, -8.0, -7.0]
-    scatter = pooled([*quiet, wild])
+    scatter = pool_scatter([*quiet, wild])
     assert scatter.designs == 20
-    assert scatter.deviation == pytest.approx(pooled(quiet).deviation)
-    found = mean_of(wild, scatter)
+    assert scatter.deviation == pytest.approx(pool_scatter(quiet).deviation)
+    found = average_values(wild, scatter)
     assert found.is_own
     assert found.interval[1] - found.interval[0] > 4
-    assert not mean_of(quiet[0], scatter).is_own
+    assert not average_values(quiet[0], scatter).is_own
 
 
 def test_earlier_campaigns_count_unless_they_scatter_otherwise():
@@ -118,15 +118,15 @@ def test_earlier_campaigns_count_unless_they_scatter_otherwise():
     now = [[chance.gauss(-8, 0.15) for _ in range(2)] for _ in range(6)]
     alike = [[chance.gauss(-7, 0.15) for _ in range(3)] for _ in range(30)]
     noisy = [[chance.gauss(-7, 1.5) for _ in range(3)] for _ in range(30)]
-    assert (pooled(now, alike).freedom, pooled(now, alike).earlier) == (66, 30)
-    assert (pooled(now, noisy).freedom, pooled(now, noisy).earlier) == (6, 0)
-    assert pooled([[-8.0]], alike).freedom == 60, "single replicates get an interval from earlier ones"
-    assert pooled([[-8.0]], []) is None
+    assert (pool_scatter(now, alike).freedom, pool_scatter(now, alike).earlier) == (66, 30)
+    assert (pool_scatter(now, noisy).freedom, pool_scatter(now, noisy).earlier) == (6, 0)
+    assert pool_scatter([[-8.0]], alike).freedom == 60, "single replicates get an interval from earlier ones"
+    assert pool_scatter([[-8.0]], []) is None
 
 
 def test_equal_numbers_are_no_scatter():
-    assert pooled([[-8.0, -8.0], [-7.0, -7.0]]) is None
-    assert mean_of([-8.0, -8.0], None).interval == (None, None)
+    assert pool_scatter([[-8.0, -8.0], [-7.0, -7.0]]) is None
+    assert average_values([-8.0, -8.0], None).interval == (None, None)
 
 
 def test_the_service_s_mean_stands_beside_the_mean_over_all():
@@ -136,7 +136,7 @@ def test_the_service_s_mean_stands_beside_the_mean_over_all():
     assert (found.reported_kd_M, found.replicates_reported, found.replicates) == (34.8e-9, 1, 3)
     assert found.kd_M == pytest.approx(50.1e-9, rel=1e-3)
     assert found.kd_low_M < 50e-9 < found.kd_high_M
-    assert averaged(34.8e-9, rows[1:])[0].replicate == 1
+    assert find_averaged(34.8e-9, rows[1:])[0].replicate == 1
 
 
 def test_the_order_is_that_of_the_means_over_all():
@@ -224,8 +224,10 @@ def test_groups_are_right_about_truly_equal_designs():
     apart = 0
     for _ in range(1000):
         values = [[chance.gauss(-8, 0.15) for _ in range(3)] for _ in range(10)]
-        scatter = pooled(values)
-        apart += is_apart(*sorted((mean_of(each, scatter) for each in values[:2]), key=lambda m: m.value))
+        scatter = pool_scatter(values)
+        apart += is_apart(
+            *sorted((average_values(each, scatter) for each in values[:2]), key=lambda m: m.value)
+        )
     assert 0.03 < apart / 1000 < 0.075
 
 
@@ -252,7 +254,7 @@ def test_a_control_that_failed_is_named_and_doubts_the_calls_that_rest_on_it():
         row("elsewhere", outcome="no_binding", experiment_code="E-2"),
     ]
     designs = {each.name: each for each in summarize(rows)}
-    (control,) = controls_of(designs.values())
+    (control,) = list_controls(designs.values())
     assert control.sentence == "EGF was expected to bind, and did not bind"
     assert designs["silent"].doubts == ("control EGF was expected to bind, and did not bind",)
     assert designs["binder"].doubts == designs["elsewhere"].doubts == designs["EGF"].doubts == ()
@@ -273,7 +275,7 @@ def test_a_negative_control_that_binds_doubts_the_binders(extra, attributes):
         *measured("blank", 100, 120, reported=110, control=True, extra=extra),
     ]
     designs = {each.name: each for each in summarize(rows, attributes={"blank": attributes})}
-    (control,) = controls_of(designs.values())
+    (control,) = list_controls(designs.values())
     assert (control.expects_binding, control.as_expected) == (False, False)
     assert designs["binder"].doubts == ("control blank was expected not to bind, and bound",)
     assert (designs["silent"].doubts, designs["binder"].fold) == ((), None)
@@ -293,7 +295,7 @@ def test_binders_are_compared_with_the_tightest_control_of_their_experiment():
 def test_a_control_that_is_not_measured_yet_has_not_failed():
     rows = [row("EGF", outcome="pending", control=True), row("d", outcome="no_binding")]
     designs = summarize(rows)
-    assert [control.as_expected for control in controls_of(designs)] == [None]
+    assert [control.as_expected for control in list_controls(designs)] == [None]
     assert all(not each.doubts for each in designs)
 
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from prefect_assay.analysis.results import (
     ResultRow,
+    format_molar,
     is_hit,
-    molar,
     summarize,
 )
-from prefect_assay.analysis.results.formats import molar_range
+from prefect_assay.analysis.results.formats import format_molar_range
 
 
 def row(name, **fields):
@@ -49,12 +49,12 @@ TABLE = [
     ],
 )
 def test_concentrations_have_three_digits_and_a_unit_people_use(value, shown):
-    assert molar(value) == shown
+    assert format_molar(value) == shown
 
 
 @given(st.floats(1e-15, 100))
 def test_what_is_shown_is_within_half_a_percent(value):
-    number, unit = molar(value).split()
+    number, unit = format_molar(value).split()
     size = {"M": 1, "mM": 1e-3, "µM": 1e-6, "nM": 1e-9, "pM": 1e-12, "fM": 1e-15}[unit]
     assert float(number) * size == pytest.approx(value, rel=0.0051)
     assert len(number.replace(".", "")) == 3
@@ -70,7 +70,7 @@ def test_what_is_shown_is_within_half_a_percent(value):
     ],
 )
 def test_an_interval_names_a_unit_once_where_both_ends_have_it(ends, text):
-    assert molar_range(*ends) == text
+    assert format_molar_range(*ends) == text
 
 
 def test_a_lower_limit_follows_every_affinity():

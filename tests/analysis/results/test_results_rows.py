@@ -13,12 +13,12 @@ from prefect_assay.analysis.results import (
     Outcome,
     from_csv,
     is_hit,
-    rows,
+    list_unread_values,
+    read_rows,
     summarize,
     to_csv,
-    unread_values,
 )
-from prefect_assay.analysis.results.summary import scatters_of
+from prefect_assay.analysis.results.summary import pool_scatters
 from prefect_assay.campaigns.loops.rules import best_value
 from prefect_assay.service.assays import Objective
 from prefect_assay.service.models.result import Result
@@ -50,7 +50,7 @@ AFFINITY = {
 
 
 def test_a_design_gives_a_summary_row_and_one_row_per_replicate():
-    summary, first, second = rows([result(AFFINITY)], experiment_code="EGFR-1")
+    summary, first, second = read_rows([result(AFFINITY)], experiment_code="EGFR-1")
     assert (summary.level, summary.replicate, summary.kd_M, summary.kon_per_M_s) == (
         Level.SUMMARY,
         None,
@@ -70,7 +70,7 @@ def test_a_design_gives_a_summary_row_and_one_row_per_replicate():
 
 
 def test_what_has_no_column_is_kept():
-    summary, first, _ = rows([result(AFFINITY)])
+    summary, first, _ = read_rows([result(AFFINITY)])
     assert json.loads(summary.extra) == {
         "kd_units": "M",
         "kd_app": {"value": 8e-8, "ci_low": 7e-8, "ci_high": 9e-8},
@@ -92,17 +92,17 @@ NANOMOLAR = {
 
 @pytest.mark.parametrize("unit", ["M", " M ", None])
 def test_a_dissociation_constant_is_in_molar_unless_it_says_otherwise(unit):
-    summary, *_ = rows([result({**AFFINITY, "kd_units": unit})])
+    summary, *_ = read_rows([result({**AFFINITY, "kd_units": unit})])
     assert (summary.kd_M, summary.outcome) == (7.4e-8, Outcome.MEASURED)
 
 
 def test_nanomolar_becomes_molar_and_each_replicate_may_have_a_unit_of_its_own():
-    found = rows([result(NANOMOLAR)])
+    found = read_rows([result(NANOMOLAR)])
     assert [row.kd_M for row in found] == [4.2e-9] * 3
     assert found[0].log10_kd == pytest.approx(-8.377, abs=0.001)
     assert (found[0].kon_per_M_s, found[0].kd_log_std) == (7.0e4, 0.1)
     assert json.loads(found[0].extra) == {"kd_units": "nM"}
-    assert unread_values([result(NANOMOLAR)]) == ()
+    assert list_unread_values([result(NANOMOLAR)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_unit_counts_wherever_a_record_names_it(in_entry, in_result):
     made = Result.model_validate(
         {"id": "r-1", "result_type": "affinity", "summary": [{**entry, **in_entry}], **in_result}
     )
-    found = rows([made])
+    found = read_rows([made])
     assert [row.kd_M for row in found] == [pytest.approx(4.2e-9)] * 3
     assert [row.kon_per_M_s for row in found] == [7.0e4, None, None]
 
@@ -134,19 +134,19 @@ def test_a_number_that_no_measurement_gives_in_molar_puts_the_unit_of_all_in_dou
     odd = {"sequence_name": "d1", "kd_mean": value, "kd_app": {"value": value}, "binding": "true"}
     other = {**odd, "sequence_name": "d2", "kd_mean": 0.004, "kd_app": None}
     named = {**other, "sequence_name": "d3", "kd_units": "M"}
-    found = rows([result(odd, other), result(named)])
+    found = read_rows([result(odd, other), result(named)])
     assert [row.kd_M for row in found] == [None, None, 0.004]
     assert [json.loads(row.extra)["kd_mean"] for row in found[:2]] == [value, 0.004]
     assert [design.kd_M for design in summarize(found)] == [0.004, None, None]
-    (line,) = unread_values([result(odd, other), result(named)])
+    (line,) = list_unread_values([result(odd, other), result(named)])
     assert "K_D in result r-1 is without a unit" in line
 
 
 def test_an_apparent_kd_has_the_unit_of_its_record():
     entry = {"sequence_name": "d1", "binding": "true", "kd_app": {"value": 42.0}}
-    (design,) = summarize(rows([result({**entry, "kd_units": "nM"})]))
+    (design,) = summarize(read_rows([result({**entry, "kd_units": "nM"})]))
     assert design.kd_M == pytest.approx(4.2e-8)
-    (design,) = summarize(rows([result({**entry, "kd_units": "mg/mL"})]))
+    (design,) = summarize(read_rows([result({**entry, "kd_units": "mg/mL"})]))
     assert design.kd_M is None
 
 
@@ -173,11 +173,11 @@ def test_an_apparent_kd_has_the_unit_of_its_record():
 )
 def test_no_number_of_another_unit_is_in_a_column(kind, entry, column, unit):
     made = result({"sequence_name": "d1", **entry}, result_type=kind)
-    (row,) = rows([made])
+    (row,) = read_rows([made])
     assert getattr(row, column) is None
     name = next(iter(entry))
     assert json.loads(row.extra)[name] == entry[name]
-    (line,) = unread_values([made])
+    (line,) = list_unread_values([made])
     assert re.search(unit, line)
 
 
@@ -193,7 +193,7 @@ def test_no_number_of_another_unit_is_in_a_column(kind, entry, column, unit):
 )
 def test_the_unit_of_the_column_in_other_spellings(entry):
     made = result({"sequence_name": "d1", **entry})
-    (row,) = rows([made])
+    (row,) = read_rows([made])
     assert float(
         next(value for name, value in entry.items() if name != "result_type" and "unit" not in name)
     ) in {
@@ -202,11 +202,11 @@ def test_the_unit_of_the_column_in_other_spellings(entry):
         row.koff_per_s,
         row.concentration_nM,
     }
-    assert unread_values([made]) == ()
+    assert list_unread_values([made]) == ()
 
 
 def test_what_comes_in_place_of_a_number_is_kept():
-    (row,) = rows([result({"sequence_name": "d1", "kd_mean": {"value": 4.2, "unit": "nM"}})])
+    (row,) = read_rows([result({"sequence_name": "d1", "kd_mean": {"value": 4.2, "unit": "nM"}})])
     assert row.kd_M is None
     assert json.loads(row.extra) == {"kd_mean": {"value": 4.2, "unit": "nM"}}
 
@@ -214,12 +214,12 @@ def test_what_comes_in_place_of_a_number_is_kept():
 @pytest.mark.parametrize("unit", ["uMol", "nm", "mg/mL", 7, ["M"]])
 def test_an_unknown_unit_leaves_the_cell_empty_and_says_so(unit):
     entry = {**NANOMOLAR, "kd_units": unit}
-    summary, first, second = rows([result(entry)])
+    summary, first, second = read_rows([result(entry)])
     assert (summary.kd_M, summary.log10_kd, summary.outcome) == (None, None, Outcome.BINDING)
     assert (first.kd_M, second.kd_M) == (None, 4.2e-9)
     assert json.loads(summary.extra) == {"kd_mean": 4.2, "kd_units": str(unit)}
     assert json.loads(first.extra) == {"kd": 4.2, "kd_units": str(unit)}
-    (line,) = unread_values([result(entry), result(AFFINITY)])
+    (line,) = list_unread_values([result(entry), result(AFFINITY)])
     assert line.startswith(
         f"K_D in result r-1 is 4.2 in {str(unit)!a}, and the units known here are M, mM, uM, nM, pM (2 rows)"
     )
@@ -242,12 +242,12 @@ def test_an_unknown_unit_leaves_the_cell_empty_and_says_so(unit):
     ],
 )
 def test_outcomes_are_told_apart(fields, outcome):
-    (row,) = rows([result({"sequence_name": "d", **fields})])
+    (row,) = read_rows([result({"sequence_name": "d", **fields})])
     assert row.outcome is outcome
 
 
 def test_thermostability_and_its_absent_tm():
-    found = rows(
+    found = read_rows(
         [
             result(
                 {"sequence_name": "a", "tm": 61.5, "initial_330nm": 3.2},
@@ -260,7 +260,7 @@ def test_thermostability_and_its_absent_tm():
 
 
 def test_an_unknown_type_keeps_its_fields_and_measures_nothing():
-    (row,) = rows(
+    (row,) = read_rows(
         [
             result(
                 {"sequence_name": "a", "shape": {"alpha": [1.5, 2]}, "note": "x"},
@@ -274,16 +274,16 @@ def test_an_unknown_type_keeps_its_fields_and_measures_nothing():
 
 def test_numbers_of_the_design_are_no_measurement():
     entry = {"sequence": {"name": "a", "aa_string": "MK", "metadata": {"score": 0.9}}, "place": 3}
-    (row,) = rows([result(entry, result_type="fluorescence")])
+    (row,) = read_rows([result(entry, result_type="fluorescence")])
     assert row.outcome is Outcome.UNKNOWN
 
 
 def test_zero_is_no_constant_and_is_named():
     made = result({"sequence_name": "a", "kd_mean": 0.0, "koff_mean": 0.0})
-    (row,) = rows([made])
+    (row,) = read_rows([made])
     assert (row.kd_M, row.log10_kd, row.koff_per_s, row.kon_per_M_s) == (None, None, None, None)
     assert json.loads(row.extra) == {"kd_mean": 0.0, "koff_mean": 0.0}
-    assert [line.partition(" is ")[0] for line in unread_values([made])] == [
+    assert [line.partition(" is ")[0] for line in list_unread_values([made])] == [
         "K_D in result r-1",
         "k_off in result r-1",
     ]
@@ -291,9 +291,9 @@ def test_zero_is_no_constant_and_is_named():
 
 def test_a_limit_is_marked():
     entry = {"sequence_name": "a", "concentration_value": 5.0, "concentration_display": "<5.0"}
-    (row,) = rows([result(entry, result_type="expression")])
+    (row,) = read_rows([result(entry, result_type="expression")])
     assert (row.concentration_nM, row.qualifier, row.outcome) == (5.0, "<", Outcome.MEASURED)
-    (row,) = rows([result({"sequence_name": "a", "kd_mean": 1e-12, "kd_display": "< 1 pM"})])
+    (row,) = read_rows([result({"sequence_name": "a", "kd_mean": 1e-12, "kd_display": "< 1 pM"})])
     assert row.qualifier == "<"
 
 
@@ -303,7 +303,7 @@ def test_an_ordered_design_without_result_stays_in_the_table(complete, outcome):
         ProteinSequence(name="d1", aa_string="MKV"),
         ProteinSequence(name="d2", aa_string="MKL", control=True),
     ]
-    found = rows([result(AFFINITY)], experiment_code="E", ordered=ordered, complete=complete)
+    found = read_rows([result(AFFINITY)], experiment_code="E", ordered=ordered, complete=complete)
     assert [(row.name, row.outcome) for row in found if row.level is Level.SUMMARY] == [
         ("d1", Outcome.MEASURED),
         ("d2", outcome),
@@ -313,7 +313,7 @@ def test_an_ordered_design_without_result_stays_in_the_table(complete, outcome):
 
 def test_calls_and_numbers_are_read_in_any_notation():
     entry = {"sequence_name": "a", "binding": True, "kd_mean": "1e-9", "koff_mean": "n/a", "replicates": None}
-    (row,) = rows([result(entry)])
+    (row,) = read_rows([result(entry)])
     assert (row.binding, row.kd_M, row.koff_per_s) == ("true", 1e-9, None)
 
 
@@ -323,17 +323,17 @@ def test_a_text_in_place_of_a_number_is_a_limit():
         "kd_mean": ">1e-4",
         "replicates": [{"kd": ">1e-4", "kon": "", "koff": "2e-3"}],
     }
-    for row in rows([result(entry)]):
+    for row in read_rows([result(entry)]):
         assert (row.kd_M, row.qualifier, row.outcome, row.extra) == (1e-4, ">", Outcome.MEASURED, None)
     assert row.koff_per_s == 2e-3
-    (melted,) = rows([result({"sequence_name": "a", "tm": "<25"}, result_type="thermostability")])
+    (melted,) = read_rows([result({"sequence_name": "a", "tm": "<25"}, result_type="thermostability")])
     assert (melted.tm_C, melted.qualifier, melted.outcome) == (25.0, "<", Outcome.MEASURED)
 
 
 def test_models_made_in_python_keep_their_entries():
     made = result(AFFINITY)
     again = Result(id="r-1", result_type="affinity", summary=made.summary)
-    assert rows([again]) == rows([made])
+    assert read_rows([again]) == read_rows([made])
     assert len(Result.model_validate_json(made.model_dump_json()).summary[0].replicates) == 2
 
 
@@ -380,7 +380,7 @@ NAMELESS = json.dumps([None] * len(NAMING))
     st.lists(odd_entry | anything, max_size=3), st.sampled_from(["affinity", "thermostability", "new_type"])
 )
 def test_no_content_ends_a_run_that_has_waited_ten_days(entries, result_type):
-    found = rows([result(*entries, result_type=result_type)], experiment_code="E")
+    found = read_rows([result(*entries, result_type=result_type)], experiment_code="E")
     summaries = [row for row in found if row.level is Level.SUMMARY]
     designs = [entry for entry in entries if isinstance(entry, dict)]
     assert bool(summaries) == bool(designs)
@@ -394,10 +394,10 @@ def test_no_content_ends_a_run_that_has_waited_ten_days(entries, result_type):
 def test_what_a_result_does_not_say_of_its_design_comes_from_the_order():
     """Thermostability results name the sequence and say neither its residues nor whether it is a control."""
     melted = {"result_type": "thermostability", "sequence_name": "ref", "tm": 85.0}
-    (row,) = rows([result(melted)], ordered=[ProteinSequence("ref", "MKV", control=True)])
+    (row,) = read_rows([result(melted)], ordered=[ProteinSequence("ref", "MKV", control=True)])
     assert (row.control, row.aa_string, row.tm_C) == (True, "MKV", 85.0)
     assert best_value(summarize([row]), Objective.MELTING) is None
-    (row,) = rows([result(melted | {"sequence": "MKVL"})], ordered=[ProteinSequence("ref", "MKV")])
+    (row,) = read_rows([result(melted | {"sequence": "MKVL"})], ordered=[ProteinSequence("ref", "MKV")])
     assert (row.control, row.aa_string) == (False, "MKVL")
 
 
@@ -424,13 +424,13 @@ def test_a_call_overrides_the_number_beside_it(binding, outcome):
         "kd_mean": 4.2e-9,
         "replicates": [{"replicate": 1, "kd": 4e-9}],
     }
-    found = rows([result(entry)])
+    found = read_rows([result(entry)])
     assert [row.outcome for row in found] == [outcome, outcome]
     is_binder = outcome is Outcome.MEASURED
     (design,) = summarize(found)
     assert (is_hit(design) is True) == is_binder
     assert (design.kd_M is not None) == is_binder
-    assert scatters_of(found).log_kd is None
+    assert pool_scatters(found).log_kd is None
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ def test_a_call_overrides_the_number_beside_it(binding, outcome):
     ],
 )
 def test_a_call_in_another_field_of_public_tables_counts(fields):
-    (row,) = rows([result({"sequence_name": "d1", "kd_mean": 4.2e-9, **fields})])
+    (row,) = read_rows([result({"sequence_name": "d1", "kd_mean": 4.2e-9, **fields})])
     assert row.outcome is Outcome.NO_BINDING
 
 
@@ -460,10 +460,10 @@ def test_a_call_in_another_field_of_public_tables_counts(fields):
 )
 def test_a_call_that_is_unclear_makes_the_outcome_unknown_and_is_quoted(fields):
     made = result({"sequence_name": "d1", "kd_mean": 4.2e-9, **fields})
-    found = rows([made])
+    found = read_rows([made])
     assert found[0].outcome is Outcome.UNKNOWN
     assert [is_hit(design) for design in summarize(found)] == [None]
-    (line,) = unread_values([made])
+    (line,) = list_unread_values([made])
     assert str(next(reversed(fields.values()))) in line
 
 
@@ -478,11 +478,11 @@ def test_the_calls_of_a_public_showcase():
         for n in range(6)
     ]
     entries += [{"sequence_name": "x", "binding": "no_expression", "expression": "none", "kd_mean": None}]
-    found = rows([result(*entries)])
+    found = read_rows([result(*entries)])
     counts = Counter(row.outcome for row in found)
     assert counts == {Outcome.MEASURED: 13, Outcome.NO_BINDING: 6, Outcome.NO_EXPRESSION: 1}
     assert [design.name for design in summarize(found) if is_hit(design)] == [f"b{n}" for n in range(13)]
-    assert unread_values([result(*entries)]) == ()
+    assert list_unread_values([result(*entries)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -499,7 +499,7 @@ def test_the_calls_of_a_public_showcase():
     ],
 )
 def test_a_limit_in_a_listed_spelling_is_a_limit(fields):
-    (row,) = rows([result({"sequence_name": "d1", "binding": "true", **fields})])
+    (row,) = read_rows([result({"sequence_name": "d1", "binding": "true", **fields})])
     assert (row.kd_M, row.qualifier) == (pytest.approx(1e-6), ">")
 
 
@@ -525,10 +525,10 @@ def test_a_limit_in_a_listed_spelling_is_a_limit(fields):
 )
 def test_a_limit_in_another_spelling_is_never_an_exact_value(fields):
     made = result({"sequence_name": "d1", "binding": "true", "kd_mean": 1e-6, **fields})
-    (row,) = rows([made])
+    (row,) = read_rows([made])
     assert (row.kd_M, row.outcome) == (None, Outcome.BINDING)
     assert json.loads(row.extra)["kd_mean"] == 1e-6
-    (line,) = unread_values([made])
+    (line,) = list_unread_values([made])
     assert line.startswith("K_D in result r-1 is ")
 
 
@@ -541,7 +541,7 @@ def test_a_limit_in_another_spelling_is_never_an_exact_value(fields):
     ],
 )
 def test_what_stands_beside_an_exact_value_leaves_it_exact(fields):
-    (row,) = rows([result({"sequence_name": "d1", "kd_mean": 1e-6, **fields})])
+    (row,) = read_rows([result({"sequence_name": "d1", "kd_mean": 1e-6, **fields})])
     assert (row.kd_M, row.qualifier) == (1e-6, None)
 
 
@@ -550,9 +550,9 @@ def test_what_stands_beside_an_exact_value_leaves_it_exact(fields):
 )
 def test_a_number_that_is_not_read_has_a_line(value):
     made = result({"sequence_name": "d1", "kd_mean": value})
-    (row,) = rows([made])
+    (row,) = read_rows([made])
     assert (row.kd_M, row.outcome) == (None, Outcome.UNKNOWN)
-    assert len(unread_values([made])) == 1
+    assert len(list_unread_values([made])) == 1
 
 
 @pytest.mark.parametrize(
@@ -560,8 +560,8 @@ def test_a_number_that_is_not_read_has_a_line(value):
 )
 def test_a_kd_of_another_assay_is_no_affinity(kind):
     made = result({"sequence_name": "d1", "kd": 1e-9, "replicates": [{"kd": 1e-9}]}, result_type=kind)
-    assert {(row.kd_M, row.outcome) for row in rows([made])} == {(None, Outcome.UNKNOWN)}
-    (line,) = unread_values([made])
+    assert {(row.kd_M, row.outcome) for row in read_rows([made])} == {(None, Outcome.UNKNOWN)}
+    (line,) = list_unread_values([made])
     assert line.startswith("kd in result r-1 is 1e-09, which is not a value of ")
 
 
@@ -587,7 +587,7 @@ def test_a_kd_of_another_assay_is_no_affinity(kind):
     ],
 )
 def test_a_measurement_is_a_value_in_a_field_of_its_assay_type(kind, fields, outcome):
-    (row,) = rows([result({"sequence_name": "d1", **fields}, result_type=kind)])
+    (row,) = read_rows([result({"sequence_name": "d1", **fields}, result_type=kind)])
     assert row.outcome is outcome
 
 
@@ -596,7 +596,7 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
         {"sequence_name": "d1", "binding": "true", "replicate": n, "kd": kd}
         for n, kd in ((1, 0.5e-9), (2, 1e-9), (3, 2e-9))
     ]
-    found = rows([result(*entries, {"sequence_name": "d2", "kd_mean": 3e-9})])
+    found = read_rows([result(*entries, {"sequence_name": "d2", "kd_mean": 3e-9})])
     assert [(row.name, row.level, row.replicate) for row in found] == [
         ("d1", Level.SUMMARY, None),
         *(("d1", Level.REPLICATE, n) for n in (1, 2, 3)),
@@ -634,7 +634,7 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
     ],
 )
 def test_the_outcome_of_replicate_rows_is_that_of_most(replicates, outcome, kd):
-    summary, *others = rows([result(*({"sequence_name": "d1", **one} for one in replicates))])
+    summary, *others = read_rows([result(*({"sequence_name": "d1", **one} for one in replicates))])
     assert (summary.outcome, summary.kd_M) == (outcome, kd if kd is None else pytest.approx(kd))
     assert [row.replicate for row in others] == list(range(1, len(replicates) + 1))
 
@@ -644,7 +644,7 @@ def test_a_kd_above_the_highest_concentration_is_extrapolated():
         {"sequence_name": "d1", "kd_mean": 4e-6, "kd_units": "M"},
         {"sequence_name": "d2", "kd_mean": 4e-7, "kd_units": "M"},
     )
-    first, second = rows([made], highest_molar=1e-6)
+    first, second = read_rows([made], highest_molar=1e-6)
     assert first.doubt == "extrapolated: K_D is above the highest concentration, 1000 nM"
     assert second.doubt is None
     assert [(each.name, each.extrapolated) for each in summarize((first, second))] == [
@@ -655,16 +655,16 @@ def test_a_kd_above_the_highest_concentration_is_extrapolated():
 
 @pytest.mark.parametrize(("koff", "is_doubted"), [(1e-4, False), (2.9e-4, False), (1e-2, True), (1e-6, True)])
 def test_rate_constants_are_compared_with_the_affinity(koff, is_doubted):
-    (row,) = rows([result({"sequence_name": "d1", "kd_mean": 1e-9, "kon_mean": 1e5, "koff_mean": koff})])
+    (row,) = read_rows([result({"sequence_name": "d1", "kd_mean": 1e-9, "kon_mean": 1e5, "koff_mean": koff})])
     assert row.kd_M == 1e-9
     assert (row.doubt is not None) == is_doubted
 
 
 def test_units_of_one_place_that_contradict_each_other_are_quoted():
     made = result({"sequence_name": "d1", "kd_mean": 5.0, "kd_unit": "nM", "kd_units": "M"})
-    (row,) = rows([made])
+    (row,) = read_rows([made])
     assert (row.kd_M, row.outcome) == (None, Outcome.UNKNOWN)
-    (line,) = unread_values([made])
+    (line,) = list_unread_values([made])
     assert "in 'nM' and 'M': units that contradict each other" in line
 
 
@@ -673,7 +673,7 @@ def test_units_of_one_place_that_contradict_each_other_are_quoted():
     [("thermostability", "tm", "tm_C"), ("expression", "concentration_value", "concentration_nM")],
 )
 def test_a_number_beside_an_unknown_word_is_in_its_column_and_in_no_summary(kind, field, column):
-    found = rows([result({"sequence_name": "d1", field: 61.5, "expression": "so-so"}, result_type=kind)])
+    found = read_rows([result({"sequence_name": "d1", field: 61.5, "expression": "so-so"}, result_type=kind)])
     assert getattr(found[0], column) == 61.5
     (design,) = summarize(found)
     assert (design.outcome, getattr(design, column)) == (Outcome.UNKNOWN, None)

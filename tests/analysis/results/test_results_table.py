@@ -14,7 +14,7 @@ from prefect_assay.analysis.results import (
     Level,
     Outcome,
     ResultRow,
-    collate,
+    collate_rows,
     from_csv,
     to_csv,
     to_parquet,
@@ -143,7 +143,7 @@ def to_parquet_type(table, column):
 def test_collate_keeps_the_later_of_a_row_that_comes_twice():
     partial = [row("a", binding="in_progress", outcome="pending"), row("b", result_id="", outcome="pending")]
     final = [row("a", kd_M=1e-9), row("b", kd_M=2e-9), row("c", result_id="", outcome="missing")]
-    found = collate([partial, final])
+    found = collate_rows([partial, final])
     assert [(r.name, r.kd_M, r.outcome) for r in found] == [
         ("a", 1e-9, "measured"),
         ("b", 2e-9, "measured"),
@@ -153,7 +153,7 @@ def test_collate_keeps_the_later_of_a_row_that_comes_twice():
 
 def test_collate_keeps_replicates_without_a_number_and_equal_names_of_other_experiments():
     twins = [row(level="replicate", kd_M=1e-9), row(level="replicate", kd_M=1e-9)]
-    assert len(collate([twins, [row(experiment_code="F")]])) == 3
+    assert len(collate_rows([twins, [row(experiment_code="F")]])) == 3
 
 
 def test_a_table_is_read_from_bytes_text_and_places(tmp_path, monkeypatch):

@@ -13,9 +13,9 @@ from prefect_assay.analysis.kinetics.analysis import (
     Verdict,
 )
 from prefect_assay.analysis.results import Outcome, ResultRow, is_hit
-from prefect_assay.analysis.results.hits import objective_value
-from prefect_assay.analysis.results.ranked import replicate_parts, value_text
-from prefect_assay.analysis.results.summary import combined_verdict, summarize
+from prefect_assay.analysis.results.hits import get_objective_value
+from prefect_assay.analysis.results.ranked import format_value, list_replicate_parts
+from prefect_assay.analysis.results.summary import combine_verdicts, summarize
 from prefect_assay.service.assays import Objective
 
 
@@ -65,7 +65,7 @@ def curves(name="d1", replicate=1, verdict="agrees", reasons=(), kd=(1e-9, 0.8e-
 def test_a_replicate_is_called_extrapolated_above_its_highest_concentration(kd_molar, verdict, parts):
     replicate = curves(kd=(kd_molar, 0.8e-9, 1.4e-9), verdict=verdict)
     assert replicate.concentrations_nM == (1.0,)
-    assert replicate_parts(replicate) == parts
+    assert list_replicate_parts(replicate) == parts
 
 
 def test_a_design_is_one_row_with_what_is_known_of_its_experiment():
@@ -206,7 +206,7 @@ def test_the_order_of_the_rows_does_not_matter():
 )
 def test_the_verdict_is_that_of_most_replicates_or_else_review(verdicts, combined):
     parts = [curves(replicate=number, verdict=word) for number, word in enumerate(verdicts, start=1)]
-    assert combined_verdict(parts)[0] is combined
+    assert combine_verdicts(parts)[0] is combined
 
 
 def test_reasons_are_given_once_and_name_the_replicate_that_differs():
@@ -221,7 +221,7 @@ def test_reasons_are_given_once_and_name_the_replicate_that_differs():
     (found,) = summarize([row("d1", kd_M=1e-9)], analyses={"r": analysis, "other": analysis})
     assert found.verdict is Verdict.AGREES
     assert found.reasons == ("short dissociation", "replicate 3: residuals are not noise")
-    _, reasons = combined_verdict(analysis.kinetics[1:3])
+    _, reasons = combine_verdicts(analysis.kinetics[1:3])
     assert reasons[0] == "the replicates differ: 1 agrees, 1 review"
 
 
@@ -241,9 +241,9 @@ def test_a_limit_of_the_melting_temperature_keeps_its_sign(sign, parts, shown, i
         for number, (tm, mark) in enumerate(parts, start=1)
     ]
     (design,) = summarize([row("d1", tm_C=95.0, qualifier=sign, **melts), *replicas])
-    assert value_text(design) == shown
+    assert format_value(design) == shown
     assert is_hit(design, Objective.MELTING, 90.0) is is_a_hit
-    assert objective_value(design, Objective.EXPRESSION) == 5.0
+    assert get_objective_value(design, Objective.EXPRESSION) == 5.0
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_limits_of_replicates_are_a_limit_or_a_doubt_where_the_laboratory_gives_
         for number, (value, mark) in enumerate(parts, start=1)
     ]
     (design,) = summarize([row("d1", **kind), *replicas])
-    assert value_text(design) == (shown.replace("°C", "nM") if column == "kd_M" else shown)
+    assert format_value(design) == (shown.replace("°C", "nM") if column == "kd_M" else shown)
     assert [line for line in design.doubts if doubt and doubt in line] == list(design.doubts)
     assert bool(design.doubts) is bool(doubt)
 
@@ -286,4 +286,4 @@ def test_a_limit_of_the_concentration_is_none_of_the_melting_temperature():
             row("d1", result_type="thermostability", tm_C=61.0),
         ]
     )
-    assert value_text(design) == "61.0 °C"
+    assert format_value(design) == "61.0 °C"

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from prefect_assay.analysis.results import ResultRow, from_csv, to_csv
 from prefect_assay.analysis.results.summary import DesignSummary, summarize
 from prefect_assay.analysis.results.tables import (
-    competition_csv,
-    competition_replicates_csv,
-    guarded,
-    summary_csv,
-    summary_parquet,
+    guard_cell,
+    write_competition_csv,
+    write_competition_replicates_csv,
+    write_summary_csv,
+    write_summary_parquet,
 )
 from prefect_assay.analysis.selection import read_history
 
@@ -53,8 +53,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_cannot_run(name):
-    written = lines(summary_csv([design(name, attributes={name: name})]))[0]
-    for text in (written["name"], *written, lines(competition_csv([design(name)]))[0]["name"]):
+    written = lines(write_summary_csv([design(name, attributes={name: name})]))[0]
+    for text in (written["name"], *written, lines(write_competition_csv([design(name)]))[0]["name"]):
         for cell in text.replace("\t", ";").replace("\r", ";").replace("\n", ";").split(";"):
             assert cell.lstrip(INVISIBLE)[:1] not in {*SIGNS}
     assert "'" in written["name"]
@@ -62,7 +62,7 @@ def test_a_name_cannot_run(name):
 
 @pytest.mark.parametrize("name", ["d1", "a-b", "deep:7 n:0|mpnn:1.320|i_ptm:0.893", "x=1", "a;b", "café"])
 def test_a_harmless_name_is_as_it_was(name):
-    assert lines(summary_csv([design(name)]))[0]["name"] == name == guarded(name)
+    assert lines(write_summary_csv([design(name)]))[0]["name"] == name == guard_cell(name)
 
 
 @given(
@@ -72,7 +72,7 @@ def test_a_harmless_name_is_as_it_was(name):
 )
 @example(name="", expression="", attributes={"\x1f": "", "\r": ""})
 def test_no_text_cell_begins_with_a_sign(name, expression, attributes):
-    data = summary_csv([design(name, expression=expression, reasons=(name,), attributes=attributes)])
+    data = write_summary_csv([design(name, expression=expression, reasons=(name,), attributes=attributes)])
     header, cells = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""))
     assert len(header) == len(set(header)) == len(cells)
     for cell in (*header, *cells):
@@ -90,7 +90,7 @@ def is_number(cell):
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(1e-15, 1), st.integers(-9, 9))
 def test_numbers_come_back_as_they_were(value, kd, score):
     written = lines(
-        summary_csv([design(tm_C=value, kd_M=kd, attributes={"dG": repr(value), "score": str(score)})])
+        write_summary_csv([design(tm_C=value, kd_M=kd, attributes={"dG": repr(value), "score": str(score)})])
     )[0]
     assert (float(written["tm_C"]), float(written["kd_M"])) == (value, kd)
     assert (float(written["dG"]), int(written["score"])) == (value, score)
@@ -98,7 +98,7 @@ def test_numbers_come_back_as_they_were(value, kd, score):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_what_is_no_number_is_an_empty_cell(value):
-    assert lines(summary_csv([design(kd_M=value)]))[0]["kd_M"] == ""
+    assert lines(write_summary_csv([design(kd_M=value)]))[0]["kd_M"] == ""
 
 
 def test_own_columns_follow_and_give_way_to_the_tables_columns():
@@ -106,7 +106,7 @@ def test_own_columns_follow_and_give_way_to_the_tables_columns():
         design("d1", attributes={"ipTM": "0.9", "Name": "x", "method": "rfd"}),
         design("d2", attributes={"round": "2", "design_name": "y"}),
     ]
-    first, second = lines(summary_csv(designs))
+    first, second = lines(write_summary_csv(designs))
     assert list(first)[-5:] == ["ipTM", "design_Name", "method", "round", "design_design_name"]
     assert (first["name"], first["design_Name"], first["round"]) == ("d1", "x", "")
     assert (second["round"], second["design_design_name"]) == ("2", "y")
@@ -124,14 +124,14 @@ def test_parquet_has_the_columns_of_the_csv_and_exact_texts():
     designs = [
         design("=1", kd_M=1e-9, control=True, replicates=3, reasons=("a", "b"), attributes={"ipTM": "0.9"})
     ]
-    data = summary_parquet(designs)
+    data = write_summary_parquet(designs)
     table = pq.read_table(io.BytesIO(data))
-    assert table.column_names == list(lines(summary_csv(designs))[0])
+    assert table.column_names == list(lines(write_summary_csv(designs))[0])
     found = table.to_pylist()[0]
     assert (found["name"], found["kd_M"], found["control"], found["replicates"]) == ("=1", 1e-9, True, 3)
     assert (found["reasons"], found["ipTM"], found["tm_C"]) == (["a", "b"], "0.9", None)
-    assert summary_parquet(designs) == data
-    assert pq.read_table(io.BytesIO(summary_parquet([]))).num_rows == 0
+    assert write_summary_parquet(designs) == data
+    assert pq.read_table(io.BytesIO(write_summary_parquet([]))).num_rows == 0
 
 
 def replicate(**fields):
@@ -143,7 +143,10 @@ def test_a_limit_of_k_d_is_one_in_the_competition_files_too():
     """Without its sign, whoever reads the file takes `>100 uM` for a measured K_D of 100 uM."""
     above = {"kd_M": 1e-4, "qualifier": ">", "binding": "true"}
     designs = summarize([replicate(level="summary", **above), replicate(replicate=1, **above)])
-    written = competition_csv(designs), competition_replicates_csv([replicate(replicate=1, **above)])
+    written = (
+        write_competition_csv(designs),
+        write_competition_replicates_csv([replicate(replicate=1, **above)]),
+    )
     for table in written:
         assert lines(table)[0]["kd"] == ">0.0001"
         (found,) = read_history(table).designs
@@ -164,12 +167,12 @@ def test_the_competition_files_are_as_published():
         ),
         replicate(replicate=2, outcome="no_binding", kd_M=1e-6, binding="false", binding_strength="none"),
     ]
-    assert competition_replicates_csv(rows).decode() == (
+    assert write_competition_replicates_csv(rows).decode() == (
         '\ufeff"name","replicate","kd","kon","koff","binding_strength","binding","expression"\n'
         '"d1",1,9.59821745799102e-08,70048.0324672482,0.00672336248125063,"medium","true","high"\n'
         '"d1",2,"null","null","null","none","false","null"\n'
     )
-    assert competition_csv(summarize(rows)).decode() == (
+    assert write_competition_csv(summarize(rows)).decode() == (
         '\ufeff"name","kd","binding_strength","binding","expression","sequence"\n'
         '"d1",8.5e-08,"medium","true","high","null"\n'
     )
@@ -178,4 +181,4 @@ def test_the_competition_files_are_as_published():
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(Exception, match=r"reading and writing Parquet needs an extra.*\[parquet\]"):
-        summary_parquet([])
+        write_summary_parquet([])

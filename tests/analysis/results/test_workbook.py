@@ -4,13 +4,13 @@ import io
 
 import openpyxl
 
-from prefect_assay.analysis.results.workbook import workbook
+from prefect_assay.analysis.results.workbook import write_workbook
 
 LINES = [["name", "kd_M", "ok"], ["=1+1", 1.25e-9, True], ["<b>&\x00", None, False], ["x" * 40_000, -3, ""]]
 
 
 def test_what_is_written_is_what_a_program_reads():
-    body = workbook({"designs": LINES, "a & b": [["x"]]})
+    body = write_workbook({"designs": LINES, "a & b": [["x"]]})
     book = openpyxl.load_workbook(io.BytesIO(body))
     assert book.sheetnames == ["designs", "a & b"]
     cells = [[cell.value for cell in row] for row in book["designs"].iter_rows()]
@@ -20,4 +20,4 @@ def test_what_is_written_is_what_a_program_reads():
 
 
 def test_the_same_tables_give_the_same_bytes():
-    assert workbook({"a": LINES}) == workbook({"a": LINES})
+    assert write_workbook({"a": LINES}) == write_workbook({"a": LINES})

@@ -15,17 +15,17 @@ from prefect_assay.analysis.results import (
     Level,
     Outcome,
     ResultRow,
-    competition_csv,
-    competition_replicates_csv,
-    summary_csv,
     to_csv,
+    write_competition_csv,
+    write_competition_replicates_csv,
+    write_summary_csv,
 )
 from prefect_assay.analysis.results.hits import (
     HitRate,
-    beta_quantile,
-    hit_rates,
+    compute_beta_quantile,
+    count_hit_rates,
+    get_objective_value,
     is_hit,
-    objective_value,
 )
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.errors import InputError
@@ -81,7 +81,7 @@ def test_the_summary_is_read_with_the_designers_columns():
         for row in ROWS
     ]
 
-    history = read_history(summary_csv(designs))
+    history = read_history(write_summary_csv(designs))
 
     assert [design.model_copy(update={"reasons": ("one", "two")}) for design in history.designs] == designs
 
@@ -91,7 +91,7 @@ def test_the_competitions_files_are_read_per_design_and_per_replicate():
         DesignSummary(**row.model_dump(include=set(DesignSummary.model_fields)), replicates=1)
         for row in ROWS[:3]
     ]
-    per_design = read_history(competition_csv(designs))
+    per_design = read_history(write_competition_csv(designs))
     assert outcomes(per_design) == {
         "a": Outcome.MEASURED,
         "c": Outcome.NO_BINDING,
@@ -104,7 +104,7 @@ def test_the_competitions_files_are_read_per_design_and_per_replicate():
         for at, kd in enumerate((1e-8, 4e-8))
     ]
     replicates.append(row("a", Outcome.NO_BINDING, level=Level.REPLICATE, replicate=3, binding="false"))
-    (design,) = read_history(competition_replicates_csv(replicates)).designs
+    (design,) = read_history(write_competition_replicates_csv(replicates)).designs
     assert design.outcome is Outcome.MEASURED
     assert design.kd_M == pytest.approx(2e-8)
     assert design.replicates == 3
@@ -241,7 +241,7 @@ def test_a_limit_is_not_read_as_a_measurement(cells, qualifier, kd):
     assert (found.outcome, found.qualifier) == (Outcome.MEASURED, qualifier)
     assert found.kd_M == (None if kd is None else pytest.approx(kd))
     measured = kd is not None and qualifier is None
-    assert (objective_value(found, Objective.AFFINITY) is not None) is measured
+    assert (get_objective_value(found, Objective.AFFINITY) is not None) is measured
 
 
 def test_a_lower_limit_of_a_competition_is_no_hit_and_no_miss():
@@ -250,7 +250,7 @@ def test_a_lower_limit_of_a_competition_is_no_hit_and_no_miss():
 
 
 def test_rates_count_outcomes_only_and_have_intervals():
-    rates = hit_rates(read_history(to_csv(ROWS)).designs, lambda found: found.experiment_code)
+    rates = count_hit_rates(read_history(to_csv(ROWS)).designs, lambda found: found.experiment_code)
 
     assert rates == {"E1": HitRate(1, 3)}
     low, high = HitRate(12, 40).interval()
@@ -265,14 +265,14 @@ def test_quantiles_of_the_beta_distribution_are_those_of_scipy():
 
     for a, b in ((0.5, 10.5), (3.5, 8.5), (100, 300), (5000, 2)):
         for share in (0.025, 0.5, 0.975):
-            assert beta_quantile(share, a, b) == pytest.approx(beta.ppf(share, a, b), rel=1e-6)
+            assert compute_beta_quantile(share, a, b) == pytest.approx(beta.ppf(share, a, b), rel=1e-6)
 
 
 DATA = Path(__file__).parent / "data"
 
 
 def of_100_nm(history):
-    return hit_rates(history.designs, lambda _: "all", limit=100)["all"]
+    return count_hit_rates(history.designs, lambda _: "all", limit=100)["all"]
 
 
 def test_a_table_in_nm_without_the_unit_is_refused_and_an_option_or_the_title_decides():

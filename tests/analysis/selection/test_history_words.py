@@ -8,9 +8,9 @@ from prefect_assay.analysis.results import (
     DesignSummary,
     HitRate,
     Outcome,
-    hit_rates,
+    count_hit_rates,
+    get_objective_value,
     is_hit,
-    objective_value,
 )
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.analysis.selection.backtest import Plan, play_purchases
@@ -33,7 +33,7 @@ def outcomes(history):
 
 
 def rate(history, **settings):
-    return hit_rates(history.designs, lambda _: "all", **settings).get("all")
+    return count_hit_rates(history.designs, lambda _: "all", **settings).get("all")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_an_unknown_word_is_quoted_and_its_number_is_neither_counted_nor_learned
     history = read_history(table("binding,kd_nM", f"{word},0.001", "yes,5"))
     first = history.designs[0]
     assert (first.outcome, first.kd_M, is_hit(first)) == (Outcome.UNKNOWN, None, None)
-    assert objective_value(first, Objective.AFFINITY) is None
+    assert get_objective_value(first, Objective.AFFINITY) is None
     (note,) = history.notes
     assert f"binding is '{word}" in note
     assert "in 1 row, which is not a known word" in note
@@ -143,7 +143,7 @@ def test_a_column_of_signs_makes_limits(title, order):
     rows = [",".join(cells[column][at] for column in header.split(",")) for at in range(5)]
     history = read_history(table(header, *rows))
     assert [design.qualifier for design in history.designs] == [">", None, "<", None, ">"]
-    assert [objective_value(design, Objective.AFFINITY) for design in history.designs] == [
+    assert [get_objective_value(design, Objective.AFFINITY) for design in history.designs] == [
         None,
         pytest.approx(12),
         None,
@@ -275,4 +275,4 @@ def test_an_unknown_sign_of_a_summary_is_refused(sign):
 def test_a_limit_in_any_known_sign_is_no_measurement():
     for sign in ("<", "≤", "<="):
         (design,) = read_history(f"name,outcome,concentration_nM,qualifier\na,measured,5,{sign}\n").designs
-        assert (design.qualifier, objective_value(design, Objective.EXPRESSION)) == ("<", None)
+        assert (design.qualifier, get_objective_value(design, Objective.EXPRESSION)) == ("<", None)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from lab_support.designs import invented_designs, measure, order
 from prefect_assay.analysis.results import (
     Outcome,
-    competition_csv,
-    competition_replicates_csv,
-    hit_rates,
-    rows,
+    count_hit_rates,
+    read_rows,
     summarize,
-    summary_csv,
     to_csv,
+    write_competition_csv,
+    write_competition_replicates_csv,
+    write_summary_csv,
 )
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.service.models.result import Result
@@ -26,17 +26,22 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "archive"
 
 
 def rate(history):
-    return hit_rates(history.designs, lambda _: "all")["all"]
+    return count_hit_rates(history.designs, lambda _: "all")["all"]
 
 
 def campaign_tables(count, seed):
     """The four tables that a campaign archives."""
     records = measure(**order(invented_designs(count, seed=seed))).result_records
-    found = rows(
+    found = read_rows(
         [Result.model_validate({"id": "r1", **record}) for record in records], experiment_code="LAB-001-001"
     )
     designs = summarize(found)
-    return to_csv(found), summary_csv(designs), competition_csv(designs), competition_replicates_csv(found)
+    return (
+        to_csv(found),
+        write_summary_csv(designs),
+        write_competition_csv(designs),
+        write_competition_replicates_csv(found),
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))

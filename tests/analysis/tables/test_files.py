@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from prefect_assay.analysis import tables
-from prefect_assay.analysis.results.formats import parquet_bytes
+from prefect_assay.analysis.results.formats import write_parquet
 from prefect_assay.analysis.tables.files import MEDIA_TYPE
 from prefect_assay.archive import LocalStore, read_latest, verify_versions
 from prefect_assay.archive.layout import experiment_folder, is_table, safe_name, table_key
@@ -92,7 +92,7 @@ def test_the_designs_are_the_rows_of_the_summary_table(local_store):
     assert {(row["campaign_id"], row["version"], row["manifest_sha256"]) for row in rows} == {
         ("round-1", 1, version.manifest_sha256)
     }
-    for kept, design in zip(rows, tables.reported_designs(version), strict=True):
+    for kept, design in zip(rows, tables.read_reported_designs(version), strict=True):
         values = design.model_dump(mode="json", exclude={"attributes"})
         assert {name: kept[name] for name in values} == values
         assert json.loads(kept["columns"]) == design.attributes
@@ -192,7 +192,7 @@ def flip_a_bit(content):
 def other_value(content):
     table = pq.read_table(io.BytesIO(content))
     values = pa.array([1e-12] * table.num_rows)
-    return parquet_bytes(
+    return write_parquet(
         table.set_column(table.schema.get_field_index("kd_M"), table.schema.field("kd_M"), values)
     )
 
@@ -216,7 +216,7 @@ def test_a_changed_table_is_found_and_is_written_again(local_store, damage):
 def test_a_table_without_a_version_is_refused(local_store):
     tables.update_tables(local_store, "")
     bare = pq.read_table(io.BytesIO(local_store.read(FILES[3]))).replace_schema_metadata(None)
-    local_store.replace(FILES[3], parquet_bytes(bare), MEDIA_TYPE)
+    local_store.replace(FILES[3], write_parquet(bare), MEDIA_TYPE)
     with pytest.raises(ArchiveError, match="does not say of what version it is"):
         tables.query_rows(local_store, "", tables.Query())
     assert [each.kind for each in tables.check_tables(local_store, "")] == ["changed"]

@@ -51,7 +51,7 @@ def test_open_designs_are_known_although_the_report_is_damaged(tmp_path):
     archive_plan(store, "", "by-hand", DESIGNS)
     tables.update_tables(store, "")
     _overwrite(store, "binders-round-001/REPORT/v*/summary.json", b"other")
-    found = tables.measured_designs(store, "")
+    found = tables.read_measured_designs(store, "")
     assert (len(found.designs), _planned(found), found.unread_plans) == (4, ["h1", "h2"], ())
     assert all(each.attributes["Method"] and each.price_cents is None for each in found.designs)
     (note,) = found.notes
@@ -60,7 +60,7 @@ def test_open_designs_are_known_although_the_report_is_damaged(tmp_path):
 
 def test_a_plan_that_cannot_be_read_is_named_and_the_results_remain(store):
     _overwrite(store, "by-hand/PLAN/v*/plan.json", b"{}")
-    found = tables.measured_designs(store, "")
+    found = tables.read_measured_designs(store, "")
     assert ([each.name for each in found.designs], _planned(found), found.notes) == (["h1"], [], ())
     (line,) = found.unread_plans
     assert line.startswith("campaign by-hand: its open designs are not known: ")
@@ -75,19 +75,19 @@ def test_a_busy_archive_is_no_unreadable_plan_or_report(tmp_path, name, measured
     if measured:
         tables.update_tables(store, "")
     with pytest.raises(ArchiveUnavailable):
-        tables.measured_designs(_BusyAt(tmp_path, name), "")
+        tables.read_measured_designs(_BusyAt(tmp_path, name), "")
 
 
 def test_results_that_the_tables_lack_are_named(store):
     archive_rows(store, "", "by-hand", "HND-002", [row("h2", "HND-002", kd_M=1e-9)])
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=2e-9)], day=2)
-    found = tables.measured_designs(store, "")
+    found = tables.read_measured_designs(store, "")
     advice = "has results that are not in the tables; run `prefect-assay archive tables`"
     assert found.notes == (f"campaign by-hand: HND-001 {advice}", f"campaign by-hand: HND-002 {advice}")
     tables.update_tables(store, "")
-    assert tables.measured_designs(store, "").notes == ()
+    assert tables.read_measured_designs(store, "").notes == ()
 
 
 def test_files_of_the_user_in_the_register_are_no_campaigns(store):
     (store.root / "BOOKS/VERSIONS/Thumbs.db").write_bytes(b"")
-    assert _planned(tables.measured_designs(store, "")) == ["h2"]
+    assert _planned(tables.read_measured_designs(store, "")) == ["h2"]

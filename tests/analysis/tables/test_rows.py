@@ -9,8 +9,8 @@ from pyarrow import parquet
 
 from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import COLUMNS, Outcome
-from prefect_assay.analysis.results.formats import parquet_bytes
-from prefect_assay.analysis.tables.files import MEDIA_TYPE, results_schema
+from prefect_assay.analysis.results.formats import write_parquet
+from prefect_assay.analysis.tables.files import MEDIA_TYPE, make_results_schema
 from prefect_assay.archive import LocalStore, read_latest
 from prefect_assay.archive.layout import is_table
 from prefect_assay.errors import ArchiveError, InputError
@@ -134,10 +134,10 @@ def rewrite_tables(store, change):
     """Write every file of `results` as another version of this package had written it."""
     for key in filter(is_table, store.keys("TABLES/results")):
         table = parquet.read_table(io.BytesIO(store.read(key)))
-        store.replace(key, parquet_bytes(change(table)), MEDIA_TYPE)
+        store.replace(key, write_parquet(change(table)), MEDIA_TYPE)
 
 
-ALL_COLUMNS = [field.name for field in results_schema()]
+ALL_COLUMNS = [field.name for field in make_results_schema()]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_tables_of_another_version_are_read(tmp_path, left_out):
     assert {*every.column(left_out).to_pylist()} == {None}
     assert len(tables.query_rows(store, "", tables.Query(sort="kd_M"))) == 5
     tables.read_earlier_replicates(store, "", "another", datetime(2027, 1, 1, tzinfo=UTC))
-    assert tables.measured_designs(store, "").designs
+    assert tables.read_measured_designs(store, "").designs
     assert tables.update_tables(store, "").written == 4, "and this version completes them"
     assert tables.update_tables(store, "").written == 0
 

@@ -11,7 +11,7 @@ from pyarrow import fs
 
 from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import COLUMNS, DesignSummary
-from prefect_assay.analysis.tables.files import designs_schema, results_schema
+from prefect_assay.analysis.tables.files import make_designs_schema, make_results_schema
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.s3 import S3Store
 from prefect_assay.campaigns.loops.candidates import update_candidates
@@ -87,5 +87,8 @@ def test_a_bucket(moto_endpoint, monkeypatch):
 
 
 def test_the_page_names_every_column():
-    own = {*results_schema().names, *designs_schema().names} - {*COLUMNS, *DesignSummary.model_fields}
+    own = {*make_results_schema().names, *make_designs_schema().names} - {
+        *COLUMNS,
+        *DesignSummary.model_fields,
+    }
     assert own <= NAMED

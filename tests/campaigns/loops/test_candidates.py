@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from prefect_assay.analysis import tables
-from prefect_assay.analysis.results import Outcome, summary_csv
+from prefect_assay.analysis.results import Outcome, write_summary_csv
 from prefect_assay.analysis.selection import History, read_history, select_designs
 from prefect_assay.archive import LocalStore, verify_versions
 from prefect_assay.archive.layout import is_table, safe_name
@@ -46,7 +46,7 @@ def test_every_candidate_has_its_fate_and_what_was_not_bought_is_kept_without_it
         "twin": ("duplicate", None, None),
     }
     first, second, *_, passed, _, twin = rows
-    assert first["sequence_sha256"] == twin["sequence_sha256"] == tables.sequence_digest(STEM + STEM)
+    assert first["sequence_sha256"] == twin["sequence_sha256"] == tables.digest_sequence(STEM + STEM)
     assert (twin["reason"], passed["reason"]) == ("same residues as d0", "others ranked higher")
     assert (first["sequence"], passed["sequence"], passed["columns"]) == (STEM + STEM, None, None)
     assert json.loads(first["columns"]) == {"Method": "rfd", "ipTM": "0.9", "note": "keep"}
@@ -87,7 +87,7 @@ def test_a_changed_file_and_a_changed_pool_are_noticed(store):
     (finding,) = tables.check_candidates(store, "")
     assert (finding.kind, store.location(finding.key)) == ("changed", path)
     with pytest.raises(ArchiveError, match=r"cannot be read: .*; run `prefect-assay archive tables`"):
-        tables.proposals(store, "")
+        tables.read_proposals(store, "")
     assert update_candidates(store, "").written == 1
     assert Path(path).read_bytes() == content
     Path(path).unlink()
@@ -136,7 +136,7 @@ def test_what_was_measured_is_joined_when_it_is_read(store):
     fixed = selected_round(store, "")
     write_round(store, "", fixed)
     write_round(store, "", whole_round(store, ""))
-    before = tables.measured_designs(store, "")
+    before = tables.read_measured_designs(store, "")
     assert (before.designs, len(before.unanswered)) == ((), 6)
     names = files(store)
 
@@ -145,7 +145,7 @@ def test_what_was_measured_is_joined_when_it_is_read(store):
     tables.update_tables(store, "")
     assert files(store) == names
 
-    designs = {design.name: design for design in tables.measured_designs(store, "").designs}
+    designs = {design.name: design for design in tables.read_measured_designs(store, "").designs}
     assert set(designs) == {"d0", "d1", "d2", "d3", "h1"}
     best = designs["d0"]
     assert (best.kd_M, best.verdict, best.price_cents, best.aa_string) == (
@@ -167,7 +167,7 @@ def test_what_was_measured_is_joined_when_it_is_read(store):
     }
     assert (designs["d2"].outcome, designs["d2"].kd_M) == (Outcome.NO_BINDING, None)
     assert "loop" not in designs["h1"].attributes
-    of_loop = tables.measured_designs(store, "", LOOP)
+    of_loop = tables.read_measured_designs(store, "", LOOP)
     assert {design.name for design in of_loop.designs} == {"d0", "d1", "d2", "d3"}
     assert len(of_loop.unanswered) == 2  # of the second round
 
@@ -177,8 +177,8 @@ def test_the_export_of_the_tables_is_a_history(store):
     write_round(store, "", fixed)
     archive_measured_round(store, "", fixed)
     tables.update_tables(store, "")
-    designs = tables.measured_designs(store, "").designs
-    assert read_history(summary_csv(designs)).designs == designs
+    designs = tables.read_measured_designs(store, "").designs
+    assert read_history(write_summary_csv(designs)).designs == designs
 
 
 def test_a_name_like_another_campaigns_gets_no_other_decision(store):
@@ -187,6 +187,6 @@ def test_a_name_like_another_campaigns_gets_no_other_decision(store):
     archive_rows(store, "", "elsewhere", CODE, [row("d0", CODE, kd_M=1e-9, aa_string=STEM + STEM)])
     archive_rows(store, "", fixed.campaign_id, CODE, [row("d0", CODE, kd_M=1e-8, aa_string="MKV")])
     tables.update_tables(store, "")
-    found = tables.measured_designs(store, "")
+    found = tables.read_measured_designs(store, "")
     assert [design.attributes for design in found.designs] == [{}, {}]
     assert len(found.unanswered) == 4

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 from prefect_assay.analysis.results import ResultRow, summarize, to_csv
-from prefect_assay.analysis.results.tables import summary_json
+from prefect_assay.analysis.results.tables import write_summary_json
 from prefect_assay.archive import Document, archive_version
 
 TARGET = {
@@ -48,7 +48,7 @@ def archive_report(store, prefix, campaign, designs, *, day=3):
         experiment_code="REPORT",
         results_status="all",
         documents=[
-            Document(path="summary.json", content_type="application/json", body=summary_json(designs))
+            Document(path="summary.json", content_type="application/json", body=write_summary_json(designs))
         ],
         now=datetime(2026, 3, day, tzinfo=UTC),
     )

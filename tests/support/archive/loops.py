@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from prefect_assay.analysis.kinetics.analysis import Verdict
 from prefect_assay.analysis.results import summarize
-from prefect_assay.analysis.results.tables import summary_json
+from prefect_assay.analysis.results.tables import write_summary_json
 from prefect_assay.analysis.selection import History, select_designs
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.campaigns.loops import LoopBook, RoundEnded, RoundFixed
@@ -108,7 +108,7 @@ def archive_measured_round(store, prefix, fixed, *, residues=False):
         rows, prices={CODE: 19_999.0}, attributes=plan.attributes, campaign_id=fixed.campaign_id
     )
     judged = [each.model_copy(update={"verdict": Verdict.AGREES}) if each.kd_M else each for each in designs]
-    _document(store, prefix, fixed.campaign_id, "REPORT", "summary.json", summary_json(judged))
+    _document(store, prefix, fixed.campaign_id, "REPORT", "summary.json", write_summary_json(judged))
 
 
 def _document(store, prefix, campaign_id, code, path, body):

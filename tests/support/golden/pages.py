@@ -22,7 +22,7 @@ from prefect_assay.analysis.report.decision import decision
 from prefect_assay.analysis.report.figures import CampaignFigures, CurveFigure
 from prefect_assay.analysis.report.render import render
 from prefect_assay.analysis.results import summarize
-from prefect_assay.analysis.results.summary import scatters_of
+from prefect_assay.analysis.results.summary import pool_scatters
 from prefect_assay.archive import Document, LocalStore, archive_version
 
 PAGES = Path(__file__).parents[2] / "golden" / "pages"
@@ -119,7 +119,7 @@ def page_of(case):
     fits = tuple(_fits(entries))
     designs = summarize(contents.rows, analyses={"r1": PackageAnalysis(kinetics=fits)})
     curves = tuple(CurveFigure(experiment_code=CODE, result_id="r1", fit=fit, svg=None) for fit in fits)
-    decided = decision(contents, designs, scatters_of(contents.rows))
+    decided = decision(contents, designs, pool_scatters(contents.rows))
     page = render(contents, designs, CampaignFigures(), curves, (), decided).decode()
     page = re.sub(r"<style>.*?</style>", "<style></style>", page, flags=re.DOTALL)
     page = re.sub(r"(Made with|Made from the archive alone by|Report by) [^<\n]*", r"\1 ...", page)

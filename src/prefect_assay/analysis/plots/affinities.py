@@ -10,10 +10,10 @@ from prefect_assay.analysis.plots.scales import Scale, make_molar_scale
 from prefect_assay.analysis.plots.sheet import SMALL, WIDTH, Line, Marker, Panel, Shape, Sheet
 from prefect_assay.analysis.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER, VERMILLION
 from prefect_assay.analysis.plots.texts import shorten_text, wrap_words
-from prefect_assay.analysis.results.design import DesignSummary, order_of
-from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS, molar
+from prefect_assay.analysis.results.design import DesignSummary, get_sort_key
+from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS, format_molar
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED
-from prefect_assay.analysis.results.ranked import verdict_parts
+from prefect_assay.analysis.results.ranked import list_verdict_parts
 from prefect_assay.analysis.results.row import Level, Outcome, ResultRow
 from prefect_assay.service.words import many
 
@@ -47,7 +47,7 @@ def find_affinity(summary: DesignSummary) -> float | None:
 def _rank_designs(summaries: Iterable[DesignSummary]) -> list[tuple[DesignSummary, float]]:
     """The designs with a K_D, and their K_D in M, in the order of the table: tightest first, lower limits last."""
     ranked = [(summary, value) for summary in summaries if (value := find_affinity(summary)) is not None]
-    return sorted(ranked, key=lambda entry: order_of(entry[0]))
+    return sorted(ranked, key=lambda entry: get_sort_key(entry[0]))
 
 
 def make_label(summaries: Sequence[DesignSummary]) -> Callable[[DesignSummary], str]:
@@ -69,7 +69,7 @@ def draw_ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[Re
     if len(ranked) > MOST:
         caption += f"; {MOST} are shown"
     lists = [(title, wrap_words(names, WIDTH - 24, SMALL)) for title, names in _list_others(summaries)]
-    words = {word for summary, _ in order for word in verdict_parts(summary)}
+    words = {word for summary, _ in order for word in list_verdict_parts(summary)}
     marks = [f"{mark} {word}" for word, mark in _MARKS.items() if word in words]
     captions = [caption, *(["; ".join(marks)] if marks else [])]
     below = 14 * (len(captions) - 1)
@@ -91,8 +91,8 @@ def draw_ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[Re
         baseline = panel.place_y(row) + 3.5
         name = shorten_text(write_label(summary), _NAMES - 16, SMALL)
         sheet.add_text(_NAMES - 8, baseline, name, size=SMALL, anchor="end")
-        signs = "".join(_MARKS[word] for word in verdict_parts(summary))
-        text = f"{molar(value, summary.qualifier)} {signs}".rstrip()
+        signs = "".join(_MARKS[word] for word in list_verdict_parts(summary))
+        text = f"{format_molar(value, summary.qualifier)} {signs}".rstrip()
         sheet.add_text(WIDTH - _VALUES + 10, baseline, text, size=SMALL)
     for title, lines in lists:
         end += 22

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics, ReplicateMelting
 from prefect_assay.analysis.plots.sheet import TEXT, WIDTH, Line, Marker, Panel
 from prefect_assay.analysis.plots.texts import wrap_words
-from prefect_assay.analysis.results.ranked import replicate_parts
+from prefect_assay.analysis.results.ranked import list_replicate_parts
 
 if TYPE_CHECKING:
     from prefect_assay.analysis.kinetics.curves import FloatArray
@@ -22,7 +22,7 @@ _REASON_LINES: Final = 2
 def write_caption(fit: ReplicateKinetics | ReplicateMelting, value: str | None) -> str:
     """Replicate, verdict and value, as far as there are any."""
     number = None if fit.replicate is None else f"replicate {fit.replicate}"
-    parts = [number, ", ".join(replicate_parts(fit)), value]
+    parts = [number, ", ".join(list_replicate_parts(fit)), value]
     return " · ".join(part for part in parts if part)
 
 

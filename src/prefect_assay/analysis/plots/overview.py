@@ -11,7 +11,7 @@ from prefect_assay.analysis.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER
 from prefect_assay.analysis.plots.texts import split_in_two
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.formats import OUTCOME_WORDS
-from prefect_assay.analysis.results.ranked import value_text
+from prefect_assay.analysis.results.ranked import format_value
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.service.words import many
 
@@ -82,7 +82,7 @@ def _add_cell(sheet: Sheet, x: float, y: float, summary: DesignSummary, name: st
     sheet.add_box(x + inset, y + inset, _CELL - 2 * inset, _HEIGHT - 2 * inset, fill=fill, edge=edge)
     lines = split_in_two(f"◆ {name}" if summary.control else name, _CELL - 4, _TINY)
     first = y + 13 + 5.5 * (2 - len(lines))
-    for number, line in enumerate([*lines, value_text(summary)]):
+    for number, line in enumerate([*lines, format_value(summary)]):
         sheet.add_text(x + _CELL / 2, first + 11 * number, line, size=_TINY, color=ink, anchor="middle")
 
 

@@ -21,7 +21,7 @@ from prefect_assay.analysis.plots.scales import make_linear_scale, make_molar_sc
 from prefect_assay.analysis.plots.sensorgrams import write_kinetics_caption
 from prefect_assay.analysis.plots.sheet import DASHED, DOTTED, SMALL, WIDTH, Line, Marker, Panel, Sheet
 from prefect_assay.analysis.plots.svg import BLUE, KD, MUTED, TM, VERMILLION
-from prefect_assay.analysis.results.formats import celsius_estimate
+from prefect_assay.analysis.results.formats import format_celsius_estimate
 
 if TYPE_CHECKING:
     from prefect_assay.analysis.kinetics.curves import FittedCurve, FittedMelt, FittedReplicate
@@ -96,7 +96,7 @@ def draw_melting_curve(melt: FittedMelt) -> str:
     """The melting curve of one replicate with its two-state fit, the residuals, and T_m with its 95 % interval."""
     melting, fitted, tm = melt.melting, melt.fitted, melt.melting.tm_C
     lines = [
-        write_caption(melting, f"{TM} {celsius_estimate(tm)}" if tm else None),
+        write_caption(melting, f"{TM} {format_celsius_estimate(tm)}" if tm else None),
         *wrap_reasons(melting.reasons),
     ]
     top = 62 + 14 * len(lines)

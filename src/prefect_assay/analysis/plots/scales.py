@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Final
 
-from prefect_assay.analysis.results.formats import molar
+from prefect_assay.analysis.results.formats import format_molar
 
 _STEPS: Final = ("1", "2", "2.5", "5")
 _LABEL: Final = 6  # characters next to an axis; longer numbers have an exponent
@@ -77,5 +77,5 @@ def make_molar_scale(low: float, high: float, title: str) -> Scale:
 
 def _write_decade(value: float) -> str:
     """A round concentration: `1e-8` gives `10 nM`."""
-    number, unit = molar(value).split(" ")
+    number, unit = format_molar(value).split(" ")
     return f"{float(number):g} {unit}"

@@ -19,7 +19,7 @@ from prefect_assay.analysis.plots.scales import make_linear_scale
 from prefect_assay.analysis.plots.sheet import DASHED, DOTTED, SMALL, WIDTH, Line, Marker, Panel, Sheet
 from prefect_assay.analysis.plots.svg import BLUE, GREEN, KD, MUTED, ORANGE, PURPLE, SKY, VERMILLION
 from prefect_assay.analysis.plots.texts import spread_positions
-from prefect_assay.analysis.results.formats import molar, molar_estimate
+from prefect_assay.analysis.results.formats import format_molar, format_molar_estimate
 
 if TYPE_CHECKING:
     from prefect_assay.analysis.kinetics.curves import Curve, FittedReplicate
@@ -41,7 +41,9 @@ _END: Final = 5  # readings that give the height of a label
 def write_kinetics_caption(replicate: FittedReplicate) -> str:
     """Replicate, verdict and K_D with its 95 % interval."""
     fit = replicate.kinetics.fit
-    return write_caption(replicate.kinetics, f"{KD} {molar_estimate(fit.kd_uncertainty_M)}" if fit else None)
+    return write_caption(
+        replicate.kinetics, f"{KD} {format_molar_estimate(fit.kd_uncertainty_M)}" if fit else None
+    )
 
 
 def draw_sensorgrams(replicate: FittedReplicate) -> str:
@@ -103,4 +105,4 @@ def _label_concentrations(sheet: Sheet, panel: Panel, curves: Sequence[Curve], c
     places = spread_positions(ends, 12, panel.top + 6, panel.top + panel.height - 2)
     for curve, color, end, place in zip(curves, colors, ends, places, strict=True):
         sheet.add_line([(right + 2, end), (right + 10, place)], Line(color, 1))
-        sheet.add_text(right + 13, place + 3.5, molar(curve.concentration_M), size=SMALL)
+        sheet.add_text(right + 13, place + 3.5, format_molar(curve.concentration_M), size=SMALL)

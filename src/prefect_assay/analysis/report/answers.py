@@ -15,11 +15,11 @@ from prefect_assay.analysis.report.orders import OrderFacts
 from prefect_assay.analysis.results import (
     from_csv,
     make_table,
-    results_in,
+    read_results,
     to_csv,
 )
 from prefect_assay.analysis.results.row import ResultRow
-from prefect_assay.analysis.tables import archived_mapping
+from prefect_assay.analysis.tables import read_archived_mapping
 from prefect_assay.archive.archived import Manifest
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.read import ArchivedVersion
@@ -79,7 +79,7 @@ def reported_experiment(
     manifest = version.manifest
     spec = _spec(version)
     record = _record(version)
-    results, unread = results_in(_raw(version, "results"))
+    results, unread = read_results(_raw(version, "results"))
     order = _order(version, orders)
     table, notes = _rows(version, results, spec, unread)
     described = record.experiment_spec if record else None
@@ -160,7 +160,7 @@ def _rows(
         sequences=_raw(version, "sequences").values(),
         complete=manifest.results_status == ResultsStatus.ALL,
         has_unread_answers=bool(unread),
-        mapping=archived_mapping(version),
+        mapping=read_archived_mapping(version),
     )
     notes = [*unread, *unread_lines]
     notes += [

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from prefect_assay.analysis.report.answers import ReportedExperiment, reported_experiment
 from prefect_assay.analysis.report.orders import OrderFacts, orders_of
-from prefect_assay.analysis.results.row import ResultRow, collate
+from prefect_assay.analysis.results.row import ResultRow, collate_rows
 from prefect_assay.archive.archived import Manifest
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import (
@@ -84,7 +84,7 @@ class CampaignContents(Model):
     @property
     def rows(self) -> tuple[ResultRow, ...]:
         """One tidy table of all experiments."""
-        return collate(experiment.rows for experiment in self.experiments)
+        return collate_rows(experiment.rows for experiment in self.experiments)
 
 
 def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:

@@ -6,16 +6,16 @@ from typing import Final
 
 from prefect_assay.analysis.kinetics.analysis import Verdict
 from prefect_assay.analysis.report.contents import CampaignContents
-from prefect_assay.analysis.results.controls import Control, controls_of
+from prefect_assay.analysis.results.controls import Control, list_controls
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.interval import Scatter
 from prefect_assay.analysis.results.ranked import (
-    best_text,
+    describe_outcomes,
+    format_best,
+    format_interval,
+    format_verdict_and_doubt,
     has_number,
-    interval_text,
-    outcome_line,
-    verdict_parts,
-    verdict_text,
+    list_verdict_parts,
 )
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
 from prefect_assay.analysis.results.summary import Scatters
@@ -36,7 +36,7 @@ class Decision(Model):
 def decision(contents: CampaignContents, designs: Sequence[DesignSummary], scatters: Scatters) -> Decision:
     """The summary of a campaign, from what the page shows below it."""
     own = [each for each in designs if not each.control]
-    controls = controls_of(designs)
+    controls = list_controls(designs)
     failed = tuple(each for each in controls if each.as_expected is False)
     lines = [
         *(("Under way", line) for line in _under_way(contents, own)),
@@ -63,15 +63,15 @@ def _under_way(contents: CampaignContents, own: Sequence[DesignSummary]) -> Iter
 def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
     if not own:
         return
-    yield f"{outcome_line(own)}."
+    yield f"{describe_outcomes(own)}."
     best = own[0]
     if not has_number(best):
         return
-    detail = [part for part in (interval_text(best), verdict_text(best)) if part]
+    detail = [part for part in (format_interval(best), format_verdict_and_doubt(best)) if part]
     if best.qualifier == "<" and best.kd_M is not None:
         detail.append("its curves do not bound the value from below, so it is a limit")
     if detail:
-        yield f"{best.name}: {best_text(best)} ({'; '.join(detail)})."
+        yield f"{best.name}: {format_best(best)} ({'; '.join(detail)})."
     rivals = [each.name for each in own[1:] if best.group and each.group == best.group]
     if rivals:
         yield f"Not to be told apart from it: {_names(rivals)}."
@@ -80,7 +80,7 @@ def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
 def _how_sure(own: Sequence[DesignSummary], scatters: Scatters) -> Iterator[str]:
     judged = [each for each in own if each.outcome in HAS_RESULT and each.verdict]
     if judged:
-        verdicts = Counter(" and ".join(verdict_parts(each)) for each in judged)
+        verdicts = Counter(" and ".join(list_verdict_parts(each)) for each in judged)
         words = ", ".join(f"{words} ({count})" for words, count in verdicts.most_common())
         yield f"Raw curves of the designs with a value: {words}."
     has_kd = any(each.kd_M is not None and each.qualifier is None for each in own)

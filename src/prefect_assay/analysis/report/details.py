@@ -10,10 +10,10 @@ from prefect_assay.analysis.report.answers import ReportedExperiment
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.report.figures import CurveFigure
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
-from prefect_assay.analysis.results.formats import EMPTY, molar, rate
+from prefect_assay.analysis.results.formats import EMPTY, format_molar, format_rate
 from prefect_assay.analysis.results.row import COLUMNS, Level
-from prefect_assay.analysis.results.tables import summary_csv, summary_lines
-from prefect_assay.analysis.results.workbook import XLSX, workbook
+from prefect_assay.analysis.results.tables import list_summary_lines, write_summary_csv
+from prefect_assay.analysis.results.workbook import XLSX, write_workbook
 from prefect_assay.archive.layout import safe_name
 from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION
 from prefect_assay.service.models.base import Model
@@ -86,9 +86,9 @@ def downloads(contents: CampaignContents, designs: Sequence[DesignSummary]) -> I
         return
     name = safe_name(contents.campaign_id)
     rows = [[getattr(row, column) for column in COLUMNS] for row in contents.rows]
-    sheets = {"designs": summary_lines(designs), "replicates": [COLUMNS, *rows]}
-    yield _download(f"{name}.csv", "text/csv", summary_csv(designs))
-    yield _download(f"{name}.xlsx", XLSX, workbook(sheets))
+    sheets = {"designs": list_summary_lines(designs), "replicates": [COLUMNS, *rows]}
+    yield _download(f"{name}.csv", "text/csv", write_summary_csv(designs))
+    yield _download(f"{name}.xlsx", XLSX, write_workbook(sheets))
 
 
 def _download(name: str, kind: str, body: bytes) -> Download:
@@ -118,14 +118,14 @@ def _attribute(title: str) -> Callable[[DesignSummary], str]:
 
 
 def _rate(value: float | None, unit: str) -> str:
-    return "" if value is None else rate(value, unit)
+    return "" if value is None else format_rate(value, unit)
 
 
 def _concentration(design: DesignSummary) -> str:
     if design.concentration_nM is None:
         return ""
     is_main = find_main_quantity(design) is CONCENTRATION
-    return molar(design.concentration_nM * 1e-9, design.qualifier if is_main else None)
+    return format_molar(design.concentration_nM * 1e-9, design.qualifier if is_main else None)
 
 
 def _replicates(design: DesignSummary) -> str:

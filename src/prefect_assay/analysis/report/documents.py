@@ -26,7 +26,7 @@ from prefect_assay.analysis.results import tables
 from prefect_assay.analysis.results.answers import find_highest_concentration
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import ResultRow
-from prefect_assay.analysis.results.summary import scatters_of, summarize
+from prefect_assay.analysis.results.summary import pool_scatters, summarize
 from prefect_assay.analysis.tables import SUMMARY_PATH, read_earlier_replicates
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, read_latest
 from prefect_assay.archive.archived import ArchiveRecord
@@ -81,7 +81,7 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
     analysis_notes = [note for _, analysis in sorted(analyses.items()) for note in analysis.notes]
     read = tuple(dict.fromkeys((*contents.notes, *earlier_notes, *analysis_notes)))
     shown = (*read, *extras.notes)
-    decided = decision(contents, designs, scatters_of(rows, earlier))
+    decided = decision(contents, designs, pool_scatters(rows, earlier))
     page = extras.make(
         "the HTML report", lambda: render(contents, designs, figures, tuple(curves), shown, decided)
     )
@@ -162,13 +162,13 @@ def summarize_contents(
 
 
 def _tables(designs: tuple[DesignSummary, ...], contents: CampaignContents) -> Iterator[Document]:
-    yield Document(path="summary.csv", content_type=_CSV, body=tables.summary_csv(designs))
-    yield Document(path=SUMMARY_PATH, content_type=_JSON, body=tables.summary_json(designs))
-    yield Document(path="competition.csv", content_type=_CSV, body=tables.competition_csv(designs))
+    yield Document(path="summary.csv", content_type=_CSV, body=tables.write_summary_csv(designs))
+    yield Document(path=SUMMARY_PATH, content_type=_JSON, body=tables.write_summary_json(designs))
+    yield Document(path="competition.csv", content_type=_CSV, body=tables.write_competition_csv(designs))
     yield Document(
         path="competition-replicates.csv",
         content_type=_CSV,
-        body=tables.competition_replicates_csv(contents.rows),
+        body=tables.write_competition_replicates_csv(contents.rows),
     )
 
 

@@ -15,14 +15,14 @@ from prefect_assay.analysis.report.figures import SENSORGRAMS_MAX, CampaignFigur
 from prefect_assay.analysis.report.sequences import sequences_of
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
 from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS
-from prefect_assay.analysis.results.hits import tally
+from prefect_assay.analysis.results.hits import count_hits
 from prefect_assay.analysis.results.ranked import (
     GROUPS,
-    best_text,
+    format_best,
     has_number,
-    ranked_table,
-    replicate_parts,
-    verdict_parts,
+    list_replicate_parts,
+    list_verdict_parts,
+    make_ranked_table,
 )
 from prefect_assay.analysis.selection import CALIBRATION, Calibration, calibrate_chances
 from prefect_assay.designs.selection import SelectionSettings
@@ -78,12 +78,12 @@ def render(
         ),
         citation=tuple(_citation(contents)),
         designs=designs,
-        table=ranked_table(designs, width=None),
+        table=make_ranked_table(designs, width=None),
         details=details_table(designs, tuple(figures.predicted)),
         decision=decision,
         simulated=words.simulated_line(designs),
-        verdict_parts=verdict_parts,
-        replicate_parts=replicate_parts,
+        verdict_parts=list_verdict_parts,
+        replicate_parts=list_replicate_parts,
         sequences=sequences_of(
             designs,
             {n: v.aa_string for n, v in contents.plan.sequences.items()} if contents.plan else {},
@@ -135,13 +135,13 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
     if ordered and not designs:
         yield Tile(value=str(ordered), meaning="designs without results yet")
     if designs:
-        counted = tally(designs)
+        counted = count_hits(designs)
         verb = "designs bind" if counted.binds else "designs with a measured value"
         yield Tile(value=counted.rate.words, meaning=", ".join([verb, *counted.others]))
     best = designs[0] if designs else None
     if best is not None and has_number(best):
         what = "tightest binder" if best.kd_M is not None else _name_best(find_main_quantity(best))
-        yield Tile(value=best_text(best), meaning=f"{what}: {best.name}")
+        yield Tile(value=format_best(best), meaning=f"{what}: {best.name}")
     if not is_owed:
         yield money
 
@@ -244,7 +244,7 @@ def _replicate(curve: CurveFigure) -> tuple[str, int]:
 
 def _verdicts(curves: Iterable[CurveFigure]) -> dict[str, int]:
     """How many replicates have each word of a verdict; one with two words counts with both."""
-    counted = Counter(word for curve in curves for word in replicate_parts(curve.fit))
+    counted = Counter(word for curve in curves for word in list_replicate_parts(curve.fit))
     return {word: counted[word] for word in words.VERDICT_MEANINGS if counted[word]}
 
 

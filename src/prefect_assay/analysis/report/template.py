@@ -9,9 +9,9 @@ from markupsafe import Markup, escape
 from prefect_assay.analysis.report import words
 from prefect_assay.analysis.results.formats import (
     CONSTANT,
-    molar,
-    molar_estimate,
-    rate_estimate,
+    format_molar,
+    format_molar_estimate,
+    format_rate_estimate,
 )
 from prefect_assay.service.models.billing import usd
 
@@ -42,9 +42,9 @@ _ENVIRONMENT: Final = Environment(
 _ENVIRONMENT.filters |= {
     "day": words.day,
     "usd": usd,
-    "molar": molar,
-    "estimate": molar_estimate,
-    "rate": rate_estimate,
+    "molar": format_molar,
+    "estimate": format_molar_estimate,
+    "rate": format_rate_estimate,
     "slug": _slug,
     "typeset": _typeset,
 }

@@ -8,7 +8,12 @@ from typing import Final
 from prefect_assay.analysis.kinetics.analysis import Estimate, Verdict
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.results.design import DesignSummary, is_made_up
-from prefect_assay.analysis.results.formats import EMPTY, OUTCOME_WORDS, VERDICT_WORDS, celsius_estimate
+from prefect_assay.analysis.results.formats import (
+    EMPTY,
+    OUTCOME_WORDS,
+    VERDICT_WORDS,
+    format_celsius_estimate,
+)
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED, measures_affinity
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.service.assays import ASSAY_TYPES
@@ -107,7 +112,7 @@ def celsius(value: float | None) -> str:
 
 def melting(value: Estimate | None) -> str:
     """A fitted melting temperature with its interval; a dash for None."""
-    return EMPTY if value is None else celsius_estimate(value)
+    return EMPTY if value is None else format_celsius_estimate(value)
 
 
 def day(moment: datetime | None) -> str:

@@ -7,40 +7,40 @@ from prefect_assay.analysis.results.answers import make_table
 from prefect_assay.analysis.results.calls import Call, ReadCall, read_call
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.formats import (
+    format_molar,
+    format_objective,
     from_csv,
-    molar,
-    objective_words,
     to_csv,
     to_parquet,
 )
 from prefect_assay.analysis.results.hits import (
     HitRate,
     Tally,
-    hit_rates,
+    count_hit_rates,
+    count_hits,
+    get_objective_value,
     is_hit,
-    objective_value,
-    tally,
 )
-from prefect_assay.analysis.results.matching import match
+from prefect_assay.analysis.results.matching import match_results
 from prefect_assay.analysis.results.quantities import Quantity, Unread, read_quantity
-from prefect_assay.analysis.results.ranked import markdown_table, outcome_line, rich_table
-from prefect_assay.analysis.results.reading import results_in, sequence_names
+from prefect_assay.analysis.results.ranked import describe_outcomes, make_markdown_table, make_rich_table
+from prefect_assay.analysis.results.reading import read_results, read_sequence_names
 from prefect_assay.analysis.results.row import (
     COLUMNS,
     Level,
     Outcome,
     ResultRow,
-    collate,
-    summaries,
+    collate_rows,
+    list_summary_rows,
 )
 from prefect_assay.analysis.results.summary import summarize
 from prefect_assay.analysis.results.tables import (
-    competition_csv,
-    competition_replicates_csv,
-    summary_csv,
-    summary_parquet,
+    write_competition_csv,
+    write_competition_replicates_csv,
+    write_summary_csv,
+    write_summary_parquet,
 )
-from prefect_assay.analysis.results.tidy import rows, unread_values
+from prefect_assay.analysis.results.tidy import list_unread_values, read_rows
 
 __all__ = [
     "COLUMNS",
@@ -54,31 +54,31 @@ __all__ = [
     "ResultRow",
     "Tally",
     "Unread",
-    "collate",
-    "competition_csv",
-    "competition_replicates_csv",
+    "collate_rows",
+    "count_hit_rates",
+    "count_hits",
+    "describe_outcomes",
+    "format_molar",
+    "format_objective",
     "from_csv",
-    "hit_rates",
+    "get_objective_value",
     "is_hit",
+    "list_summary_rows",
+    "list_unread_values",
+    "make_markdown_table",
+    "make_rich_table",
     "make_table",
-    "markdown_table",
-    "match",
-    "molar",
-    "objective_value",
-    "objective_words",
-    "outcome_line",
+    "match_results",
     "read_call",
     "read_quantity",
-    "results_in",
-    "rich_table",
-    "rows",
-    "sequence_names",
-    "summaries",
+    "read_results",
+    "read_rows",
+    "read_sequence_names",
     "summarize",
-    "summary_csv",
-    "summary_parquet",
-    "tally",
     "to_csv",
     "to_parquet",
-    "unread_values",
+    "write_competition_csv",
+    "write_competition_replicates_csv",
+    "write_summary_csv",
+    "write_summary_parquet",
 ]

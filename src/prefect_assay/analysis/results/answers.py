@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from prefect_assay.analysis.results.mapping import ResultMapping
-from prefect_assay.analysis.results.matching import match
-from prefect_assay.analysis.results.reading import sequence_names
+from prefect_assay.analysis.results.matching import match_results
+from prefect_assay.analysis.results.reading import read_sequence_names
 from prefect_assay.analysis.results.row import ResultRow
-from prefect_assay.analysis.results.tidy import rows, unread_values
+from prefect_assay.analysis.results.tidy import list_unread_values, read_rows
 from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.spec import ExperimentSpec
@@ -38,7 +38,7 @@ def make_table(
     """Make the table of an experiment; nothing raises for odd content.
 
     Args:
-        results: of `results_in`.
+        results: of `read_results`.
         spec: what was ordered.
         experiment_code: of the rows.
         sequences: raw answers with the names of sequence ids.
@@ -47,8 +47,8 @@ def make_table(
         mapping: declared for fields without a published meaning.
     """
     designs = spec.designs if spec else ()
-    matched = match(results, designs, sequence_names(sequences))
-    table = rows(
+    matched = match_results(results, designs, read_sequence_names(sequences))
+    table = read_rows(
         results,
         experiment_code=experiment_code,
         ordered=designs,
@@ -58,7 +58,7 @@ def make_table(
         highest_molar=find_highest_concentration(spec),
         mapping=mapping,
     )
-    return AnswerTable(table, (*matched.nameless, *unread_values(results, mapping)))
+    return AnswerTable(table, (*matched.nameless, *list_unread_values(results, mapping)))
 
 
 def find_highest_concentration(spec: ExperimentSpec | None) -> float | None:

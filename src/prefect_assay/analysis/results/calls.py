@@ -2,7 +2,7 @@
 
 Results, summaries, histories and selection read calls with `read_call`. Words come from the published result shapes (`true`,
 `false`, `unknown`, `in_progress`; `strong`, `medium`, `weak`, `none`) and from public files of the vendor and of
-binder-design campaigns, as docs/results.md lists them. Case, blanks, hyphens and underscores make no difference.
+binder-design campaigns. Case, blanks, hyphens and underscores make no difference.
 """
 
 import math

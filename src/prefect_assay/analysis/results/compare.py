@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from prefect_assay.analysis.results.design import DesignSummary
-from prefect_assay.analysis.results.formats import EMPTY, fold_words
-from prefect_assay.analysis.results.hits import Tally, tally
-from prefect_assay.analysis.results.ranked import interval_text, value_text
-from prefect_assay.analysis.results.repeats import residues_of
+from prefect_assay.analysis.results.formats import EMPTY, format_fold
+from prefect_assay.analysis.results.hits import Tally, count_hits
+from prefect_assay.analysis.results.ranked import format_interval, format_value
+from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.results.row import HAS_RESULT
-from prefect_assay.analysis.results.tables import cell, people_csv
+from prefect_assay.analysis.results.tables import format_cell, write_people_csv
 from prefect_assay.service.models.base import Model
 
 _OPPOSITE: Final = {"<": ">", ">": "<"}
@@ -40,7 +40,7 @@ class Change(Model):
     def words(self) -> str:
         """`2.4`, `> 12`, `+1.2 °C`; a dash where nothing can be compared."""
         if self.fold is not None:
-            return fold_words(self.fold, self.qualifier)
+            return format_fold(self.fold, self.qualifier)
         return EMPTY if self.difference_C is None else f"{self.difference_C:+.1f} °C"
 
     @property
@@ -85,37 +85,40 @@ def compare_campaigns(tables: Mapping[str, Sequence[DesignSummary]]) -> Comparis
         first, *others = row.values()
         if others:
             common.append(
-                ComparedDesign(first=first, changes=tuple(_change(first, other) for other in others))
+                ComparedDesign(first=first, changes=tuple(_compute_change(first, other) for other in others))
             )
     return Comparison(
-        campaigns=tuple(tables), tallies=tuple(map(tally, tables.values())), common=tuple(common)
+        campaigns=tuple(tables), tallies=tuple(map(count_hits, tables.values())), common=tuple(common)
     )
 
 
-def comparison_csv(comparison: Comparison) -> bytes:
+def write_comparison_csv(comparison: Comparison) -> bytes:
     """One line per design in common and campaign, for a spreadsheet program."""
-    return people_csv((*_COLUMNS, *_CHANGES), _lines(comparison.common))
+    return write_people_csv((*_COLUMNS, *_CHANGES), _list_lines(comparison.common))
 
 
-def _lines(common: Iterable[ComparedDesign]) -> Iterable[list[str | float]]:
+def _list_lines(common: Iterable[ComparedDesign]) -> Iterable[list[str | float]]:
     for compared in common:
-        yield [*(cell(getattr(compared.first, column)) for column in _COLUMNS), *[""] * len(_CHANGES)]
+        yield [*(format_cell(getattr(compared.first, column)) for column in _COLUMNS), *[""] * len(_CHANGES)]
         for change in compared.changes:
             values = (change.fold, change.qualifier, change.difference_C, change.intervals_overlap)
-            yield [*(cell(getattr(change.design, column)) for column in _COLUMNS), *map(cell, values)]
+            yield [
+                *(format_cell(getattr(change.design, column)) for column in _COLUMNS),
+                *map(format_cell, values),
+            ]
 
 
 def _is_same(design: DesignSummary, row: Mapping[str, DesignSummary], campaign_id: str) -> bool:
     if campaign_id in row:
         return False
-    residues = residues_of(design)
+    residues = get_residues(design)
     return any(
-        residues == known if residues and (known := residues_of(other)) else design.name == other.name
+        residues == known if residues and (known := get_residues(other)) else design.name == other.name
         for other in row.values()
     )
 
 
-def _change(first: DesignSummary, other: DesignSummary) -> Change:
+def _compute_change(first: DesignSummary, other: DesignSummary) -> Change:
     if not {first.outcome, other.outcome} <= HAS_RESULT:
         return Change(design=other)
     if first.kd_M and other.kd_M:
@@ -124,13 +127,15 @@ def _change(first: DesignSummary, other: DesignSummary) -> Change:
             design=other,
             fold=other.kd_M / first.kd_M if len(signs) < 2 else None,  # noqa: PLR2004  limits that leave it open
             qualifier=next(iter(signs)) if len(signs) == 1 else None,
-            intervals_overlap=_overlap(_kd_interval(first), _kd_interval(other)),
+            intervals_overlap=_find_overlap(_get_kd_interval(first), _get_kd_interval(other)),
         )
     if first.tm_C is not None and other.tm_C is not None:
         return Change(
             design=other,
             difference_C=other.tm_C - first.tm_C,
-            intervals_overlap=_overlap((first.tm_low_C, first.tm_high_C), (other.tm_low_C, other.tm_high_C)),
+            intervals_overlap=_find_overlap(
+                (first.tm_low_C, first.tm_high_C), (other.tm_low_C, other.tm_high_C)
+            ),
         )
     return Change(design=other)
 
@@ -138,7 +143,7 @@ def _change(first: DesignSummary, other: DesignSummary) -> Change:
 _Ends = tuple[float | None, float | None]
 
 
-def _kd_interval(design: DesignSummary) -> _Ends:
+def _get_kd_interval(design: DesignSummary) -> _Ends:
     """The ends of the interval in M; a limit is open on one side."""
     if design.qualifier == "<":
         return 0.0, design.kd_M
@@ -147,7 +152,7 @@ def _kd_interval(design: DesignSummary) -> _Ends:
     return design.kd_low_M, design.kd_high_M
 
 
-def _overlap(first: _Ends, other: _Ends) -> bool | None:
+def _find_overlap(first: _Ends, other: _Ends) -> bool | None:
     """None where an end that decides is not known."""
     for (_, high), (low, _) in ((first, other), (other, first)):
         if high is not None and low is not None and high < low:
@@ -155,7 +160,7 @@ def _overlap(first: _Ends, other: _Ends) -> bool | None:
     return None if None in {*first, *other} else True
 
 
-def value_words(design: DesignSummary) -> str:
+def format_value_with_interval(design: DesignSummary) -> str:
     """The value with its interval: `6.24 µM` and both ends of the interval."""
-    interval = interval_text(design)
-    return f"{value_text(design)} ({interval})" if interval else value_text(design)
+    interval = format_interval(design)
+    return f"{format_value(design)} ({interval})" if interval else format_value(design)

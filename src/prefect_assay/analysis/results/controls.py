@@ -59,24 +59,24 @@ def expects_binding(
     return extra.get("positive_control") is not False
 
 
-def controls_of(designs: Iterable[DesignSummary]) -> tuple[Control, ...]:
+def list_controls(designs: Iterable[DesignSummary]) -> tuple[Control, ...]:
     """The controls of all experiments, those that failed first."""
-    found = [_judged(design) for design in designs if design.control]
+    found = [_judge_control(design) for design in designs if design.control]
     return tuple(
         sorted(found, key=lambda each: (each.as_expected is not False, each.name, each.experiment_code))
     )
 
 
-def with_controls(designs: Sequence[DesignSummary]) -> tuple[DesignSummary, ...]:
+def compare_with_controls(designs: Sequence[DesignSummary]) -> tuple[DesignSummary, ...]:
     """The designs, compared with the tightest control of their experiment, and doubted where it failed."""
     controls = [design for design in designs if design.control]
     if not controls:
         return tuple(designs)
-    failed = [control for control in controls_of(controls) if control.as_expected is False]
-    return tuple(_compared(design, controls, failed) for design in designs)
+    failed = [control for control in list_controls(controls) if control.as_expected is False]
+    return tuple(_compare_with_reference(design, controls, failed) for design in designs)
 
 
-def _judged(design: DesignSummary) -> Control:
+def _judge_control(design: DesignSummary) -> Control:
     expected, outcome = design.expects_binding is not False, design.outcome
     bound = outcome in HAS_RESULT
     if outcome is Outcome.PENDING or (not expected and outcome is not Outcome.NO_BINDING and not bound):
@@ -96,7 +96,7 @@ def _judged(design: DesignSummary) -> Control:
     )
 
 
-def _compared(
+def _compare_with_reference(
     design: DesignSummary, controls: Sequence[DesignSummary], failed: Sequence[Control]
 ) -> DesignSummary:
     changed: dict[str, Any] = {}
@@ -105,7 +105,7 @@ def _compared(
         for control in failed
         if control.experiment_code == design.experiment_code
         and not design.control
-        and _rests_on(design, control)
+        and _is_doubted_by(design, control)
     ]
     if doubts:
         changed["doubts"] = (*design.doubts, *doubts)
@@ -123,7 +123,7 @@ def _compared(
     return design.model_copy(update=changed) if changed else design
 
 
-def _rests_on(design: DesignSummary, control: Control) -> bool:
+def _is_doubted_by(design: DesignSummary, control: Control) -> bool:
     """Whether a call is worth less because of a failed control: negative calls if it should have bound, else positive ones."""
     return (design.outcome in HAS_RESULT) is not control.expects_binding and design.outcome not in {
         Outcome.PENDING,

@@ -86,7 +86,7 @@ def is_made_up(design: DesignSummary) -> bool:
     return design.data_source in MADE_UP
 
 
-def order_of(design: DesignSummary) -> tuple[Any, ...]:
+def get_sort_key(design: DesignSummary) -> tuple[Any, ...]:
     """What designs are sorted by: binders by K_D, lower limits after all others, then calls, then the other outcomes."""
     last = (design.name, design.experiment_code)
     if design.outcome is Outcome.MEASURED and design.kd_M is not None:

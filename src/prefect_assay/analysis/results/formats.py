@@ -35,7 +35,7 @@ def to_csv(rows: Iterable[ResultRow]) -> bytes:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow(COLUMNS)
-    writer.writerows([_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
+    writer.writerows([_format_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
     return buffer.getvalue().encode()
 
 
@@ -49,7 +49,7 @@ def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
         InputError: there is no such file, or it is not a results table; the faulty row is named.
         ServiceUnavailable: the object storage did not answer; try again later.
     """
-    data = table_content(source)
+    data = read_content(source)
     try:
         lines = csv_lines(data)
     except (UnicodeDecodeError, csv.Error) as error:
@@ -69,7 +69,7 @@ def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
     return tuple(found)
 
 
-def table_content(source: str | bytes | Path) -> bytes:
+def read_content(source: str | bytes | Path) -> bytes:
     """A table given as bytes or text, or by a path or an `s3://bucket/key` address; InputError if it cannot be read."""
     if isinstance(source, bytes):
         return source
@@ -84,19 +84,19 @@ def table_content(source: str | bytes | Path) -> bytes:
 
 def to_parquet(rows: Iterable[ResultRow]) -> bytes:
     """The rows as one Parquet file, with the columns of the CSV; needs the `parquet` extra."""
-    pa = pyarrow_module()
-    schema = pa.schema(row_schema())
-    return parquet_bytes(pa.Table.from_pylist([row.model_dump(mode="json") for row in rows], schema=schema))
+    pa = import_pyarrow()
+    schema = pa.schema(make_row_schema())
+    return write_parquet(pa.Table.from_pylist([row.model_dump(mode="json") for row in rows], schema=schema))
 
 
-def row_schema() -> tuple[tuple[str, Any], ...]:
+def make_row_schema() -> tuple[tuple[str, Any], ...]:
     """Name and Arrow type of each column of a row."""
-    pa = pyarrow_module()
+    pa = import_pyarrow()
     kinds = {"replicate": pa.int64(), "control": pa.bool_()} | dict.fromkeys(_FLOATS, pa.float64())
     return tuple((column, kinds.get(column, pa.string())) for column in COLUMNS)
 
 
-def parquet_bytes(table: Any) -> bytes:
+def write_parquet(table: Any) -> bytes:
     """A pyarrow table as a Parquet file: the same table and the same pyarrow give the same bytes."""
     import pyarrow.parquet as pq  # noqa: PLC0415  an optional extra
 
@@ -105,7 +105,7 @@ def parquet_bytes(table: Any) -> bytes:
     return sink.getvalue()
 
 
-def pyarrow_module() -> Any:
+def import_pyarrow() -> Any:
     """The module pyarrow; ConfigurationError without the `parquet` extra."""
     try:
         import pyarrow as pa  # noqa: PLC0415  an optional extra
@@ -114,7 +114,7 @@ def pyarrow_module() -> Any:
     return pa
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -142,24 +142,24 @@ VERDICT_WORDS: Final = {
 EMPTY: Final = "–"  # noqa: RUF001  a dash, not a minus: a missing value is not a number
 
 
-def molar(value: float | None, qualifier: str | None = None) -> str:
+def format_molar(value: float | None, qualifier: str | None = None) -> str:
     """A concentration in M for people: `7.4e-8` gives `74.0 nM`."""
     if value is None:
         return EMPTY
     prefix = f"{qualifier} " if qualifier else ""
     if value <= 0:
-        return f"{prefix}{_significant(value)} M"
+        return f"{prefix}{_round_significant(value)} M"
     for unit, size in _MOLAR:
         if float(f"{value / size:.{_DIGITS - 1}e}") >= 1:  # rounded first: 999.9 nM is 1.00 µM
-            return f"{prefix}{_significant(value / size)} {unit}"
+            return f"{prefix}{_round_significant(value / size)} {unit}"
     return f"{prefix}{value:.{_DIGITS - 1}e} M"
 
 
-def molar_range(low: float | None, high: float | None) -> str:
+def format_molar_range(low: float | None, high: float | None) -> str:
     """An interval in M for people: `62.1 to 104 nM`, `975 pM to 1.20 nM`, `open to 1.91 nM`; empty without one."""
     if low is None and high is None:
         return ""
-    first, last = ("open" if end is None else molar(end) for end in (low, high))
+    first, last = ("open" if end is None else format_molar(end) for end in (low, high))
     value, _, unit = first.partition(" ")
     return f"{value if unit == last.partition(' ')[2] else first} to {last}"
 
@@ -167,58 +167,58 @@ def molar_range(low: float | None, high: float | None) -> str:
 def format_quantity(value: float, quantity: QuantityKind, qualifier: str | None = None) -> str:
     """A value in the unit of its column for people: `74.1 nM`, `61.4 °C`, a limit as `< 5.00 nM`."""
     if "M" in quantity.units:
-        return molar(value * quantity.units["M"], qualifier)
+        return format_molar(value * quantity.units["M"], qualifier)
     text = f"{value:{quantity.number_format}} {quantity.shown[0]}"
     return f"{qualifier} {text}" if qualifier else text
 
 
-def objective_words(value: float, objective: Objective) -> str:
+def format_objective(value: float, objective: Objective) -> str:
     """The value of an objective for people: K_D given in M, a melting temperature in °C, a concentration in nM."""
     match objective:
         case Objective.AFFINITY:
-            return molar(value)
+            return format_molar(value)
         case Objective.MELTING:
             return f"{value:.1f} °C"
         case Objective.EXPRESSION:
-            return molar(value * 1e-9)
+            return format_molar(value * 1e-9)
         case _:
             assert_never(objective)
 
 
-def fold_words(fold: float, qualifier: str | None = None) -> str:
+def format_fold(fold: float, qualifier: str | None = None) -> str:
     """How many times one value is another one, for people: `2.4`, `> 12`."""
     digits = f"{fold:.2g}" if fold < 100 else f"{fold:.0f}"  # noqa: PLR2004  no exponent
     return f"{qualifier} {digits}" if qualifier else digits
 
 
-def molar_estimate(estimate: Estimate) -> str:
+def format_molar_estimate(estimate: Estimate) -> str:
     """A K_D in M for people: `62.1 nM (50.0 to 71.4 nM)`, a limit as `< 71.4 nM`."""
     if estimate.value is None:
-        return estimate.text(molar)
-    ends = molar_range(estimate.low, estimate.high)
-    return f"{molar(estimate.value)} ({ends})" if ends else molar(estimate.value)
+        return estimate.text(format_molar)
+    ends = format_molar_range(estimate.low, estimate.high)
+    return f"{format_molar(estimate.value)} ({ends})" if ends else format_molar(estimate.value)
 
 
-def rate(value: float | None, unit: str) -> str:
+def format_rate(value: float | None, unit: str) -> str:
     """A rate constant for people: `7.00e+04 /M/s`."""
     return EMPTY if value is None else f"{value:.{_DIGITS - 1}e} {unit}"
 
 
-def rate_estimate(estimate: Estimate, unit: str) -> str:
+def format_rate_estimate(estimate: Estimate, unit: str) -> str:
     """A fitted rate constant for people, a limit as `< 1.00e-05 /s`."""
-    return estimate.text(lambda number: rate(number, unit), "{}")
+    return estimate.text(lambda number: format_rate(number, unit), "{}")
 
 
 # Of a text of this package, such as K_D; its underscore may be escaped for Markdown.
 CONSTANT: Final = re.compile(r"\b([Kk]|T)\\?_(D|on|off|m)\b")
 
 
-def celsius_estimate(estimate: Estimate) -> str:
+def format_celsius_estimate(estimate: Estimate) -> str:
     """A fitted melting temperature for people: `61.4 °C (60.9 to 61.9)`."""
     return estimate.text(lambda side: f"{side:.1f}", "{} °C ({} to {})")
 
 
-def _significant(value: float) -> str:
+def _round_significant(value: float) -> str:
     """Three significant digits, without an exponent in the range of a unit prefix."""
     rounded = float(f"{value:.{_DIGITS - 1}e}")
     if not 1 <= rounded < 1000:  # noqa: PLR2004  the range of a unit prefix
@@ -226,14 +226,14 @@ def _significant(value: float) -> str:
     return f"{rounded:.{_DIGITS - len(str(int(rounded)))}f}"
 
 
-def one_line(text: str) -> str:
+def make_one_line(text: str) -> str:
     """Text of others without line ends."""
     return " ".join(clean_text(text).split())
 
 
-def markdown_cell(text: str) -> str:
+def make_markdown_cell(text: str) -> str:
     """A cell of a Markdown table. Names come from users: a pipe or a bracket must not break the table or make a link."""
-    escaped = one_line(text)
+    escaped = make_one_line(text)
     for character in "\\|[]<`*_":
         escaped = escaped.replace(character, "&lt;" if character == "<" else f"\\{character}")
     return escaped

@@ -54,8 +54,8 @@ class HitRate:
     def interval(self) -> tuple[float, float]:
         """The 95 % Jeffreys interval of the rate: equal tails of Beta(hits + 1/2, misses + 1/2), and an end at 0 or 1 where none or all hit."""
         alpha, beta = self.hits + _JEFFREYS, self.known - self.hits + _JEFFREYS
-        low = beta_quantile(_TAIL, alpha, beta) if self.hits else 0.0
-        high = beta_quantile(1 - _TAIL, alpha, beta) if self.hits < self.known else 1.0
+        low = compute_beta_quantile(_TAIL, alpha, beta) if self.hits else 0.0
+        high = compute_beta_quantile(1 - _TAIL, alpha, beta) if self.hits < self.known else 1.0
         return low, high
 
 
@@ -95,10 +95,10 @@ _OTHERS: Final = {
 }
 
 
-def tally(designs: Iterable[DesignSummary]) -> Tally:
+def count_hits(designs: Iterable[DesignSummary]) -> Tally:
     """Count the designs of a table, each by what its own assay measures; a design with several measurements counts once."""
     own = [design for design in join_repeats(designs) if not design.control]
-    hits = [hit for design in own if (hit := is_hit(design, objective_for(design))) is not None]
+    hits = [hit for design in own if (hit := is_hit(design, find_objective(design))) is not None]
     return Tally(
         rate=HitRate(sum(hits), len(hits)),
         binds=any(design.kd_M is not None or design.binding for design in own),
@@ -106,7 +106,7 @@ def tally(designs: Iterable[DesignSummary]) -> Tally:
     )
 
 
-def objective_for(design: DesignSummary) -> Objective | None:
+def find_objective(design: DesignSummary) -> Objective | None:
     """What the assay of a design measures; None where that is not a value that a selection can improve."""
     kind = find_assay_type(design.result_type)
     if design.kd_M is not None or design.binding:
@@ -134,10 +134,10 @@ def is_hit(
     if objective is Objective.AFFINITY and design.outcome not in HAS_RESULT:
         return False if design.outcome is Outcome.NO_BINDING else None
     low = describe_objective(objective).lower_is_better
-    value, qualifier = _value(design, objective), _qualifier(design, objective)
+    value, qualifier = _get_value(design, objective), _get_qualifier(design, objective)
     if limit is None:
         measured = value is not None and qualifier != (">" if low else "<")
-        return True if measured else _called(design, objective)
+        return True if measured else _is_called_hit(design, objective)
     return None if value is None else _reaches(value, qualifier, limit, low=low)
 
 
@@ -151,7 +151,7 @@ def _reaches(value: float, qualifier: str | None, limit: float, *, low: bool) ->
     return False if signed <= wanted else None
 
 
-def _called(design: DesignSummary, objective: Objective) -> bool | None:
+def _is_called_hit(design: DesignSummary, objective: Objective) -> bool | None:
     """A hit without a number, in the laboratory's words; None for unknown ones."""
     match objective:
         case Objective.AFFINITY:
@@ -165,23 +165,23 @@ def _called(design: DesignSummary, objective: Objective) -> bool | None:
             assert_never(objective)
 
 
-def objective_value(design: DesignSummary, objective: Objective) -> float | None:
+def get_objective_value(design: DesignSummary, objective: Objective) -> float | None:
     """K_D in nM, melting temperature in degrees Celsius or concentration in nM; None if it was not measured.
 
     A limit is not a measurement.
     """
-    return None if _qualifier(design, objective) else _value(design, objective)
+    return None if _get_qualifier(design, objective) else _get_value(design, objective)
 
 
-def limit_of(design: DesignSummary, objective: Objective) -> tuple[float, int] | None:
+def find_limit(design: DesignSummary, objective: Objective) -> tuple[float, int] | None:
     """A limit in the unit of the objective, and 1 if the design is at most so good, -1 if at least; None without one."""
-    qualifier, value = _qualifier(design, objective), _value(design, objective)
+    qualifier, value = _get_qualifier(design, objective), _get_value(design, objective)
     if qualifier is None or value is None:
         return None
     return value, 1 if (qualifier == ">") is describe_objective(objective).lower_is_better else -1
 
 
-def _value(design: DesignSummary, objective: Objective) -> float | None:
+def _get_value(design: DesignSummary, objective: Objective) -> float | None:
     match objective:
         case Objective.AFFINITY:
             found = design.kd_M / _NM if design.kd_M and design.outcome is Outcome.MEASURED else None
@@ -194,13 +194,13 @@ def _value(design: DesignSummary, objective: Objective) -> float | None:
     return found if found is not None and math.isfinite(found) else None
 
 
-def _qualifier(design: DesignSummary, objective: Objective) -> str | None:
+def _get_qualifier(design: DesignSummary, objective: Objective) -> str | None:
     """`<` or `>` if the value is a limit: the qualifier is that of the quantity that ranks the design."""
     is_main = find_main_quantity(design) is describe_objective(objective).quantity
     return SIGNS.get(design.qualifier or "=") if is_main else None
 
 
-def hit_rates(
+def count_hit_rates(
     designs: Iterable[DesignSummary],
     group_of: Callable[[DesignSummary], Hashable],
     objective: Objective | None = Objective.AFFINITY,
@@ -215,22 +215,22 @@ def hit_rates(
     return {group: HitRate(sum(hits), len(hits)) for group, hits in groups.items()}
 
 
-def beta_quantile(share: float, alpha: float, beta: float) -> float:
+def compute_beta_quantile(share: float, alpha: float, beta: float) -> float:
     """The value below which a Beta distribution has this share, to ten digits."""
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2
-        if _beta_share(middle, alpha, beta) < share:
+        if _compute_beta_share(middle, alpha, beta) < share:
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-def _beta_share(x: float, alpha: float, beta: float) -> float:
+def _compute_beta_share(x: float, alpha: float, beta: float) -> float:
     """The regularized incomplete beta function, by its continued fraction (NIST DLMF 8.17.22), 0 < x < 1."""
     if x > (alpha + 1) / (alpha + beta + 2):  # where it converges fast
-        return 1 - _beta_share(1 - x, beta, alpha)
+        return 1 - _compute_beta_share(1 - x, beta, alpha)
     front = math.exp(
         math.lgamma(alpha + beta)
         - math.lgamma(alpha)

@@ -60,17 +60,19 @@ class Mean:
         """The 95 % interval; (None, None) where no scatter is known."""
         if self.error is None:
             return None, None
-        half = student_t(self.freedom) * self.error
+        half = compute_student_t(self.freedom) * self.error
         return self.value - half, self.value + half
 
 
-def pooled(designs: Iterable[Sequence[float]], earlier: Iterable[Sequence[float]] = ()) -> Scatter | None:
+def pool_scatter(
+    designs: Iterable[Sequence[float]], earlier: Iterable[Sequence[float]] = ()
+) -> Scatter | None:
     """The variance within designs, pooled; None without a design that has two values.
 
     A design that scatters clearly more than all others is left out. Those of `earlier` campaigns count, unless they scatter
     clearly less or more than these.
     """
-    own, before = _alike(designs), _alike(earlier)
+    own, before = _pool_alike(designs), _pool_alike(earlier)
     if own is None or before is None:
         return own or (before and Scatter(before.variance, before.freedom, before.designs, before.designs))
     ratio = own.variance / before.variance if before.variance else math.inf
@@ -83,15 +85,17 @@ def pooled(designs: Iterable[Sequence[float]], earlier: Iterable[Sequence[float]
     return own
 
 
-def mean_of(values: Sequence[float], scatter: Scatter | None) -> Mean:
+def average_values(values: Sequence[float], scatter: Scatter | None) -> Mean:
     """The mean of at least one value with the pooled error, or with its own where these values scatter clearly more."""
     center, count = fmean(values), len(values)
-    squares, freedom = _squares(values), count - 1
+    squares, freedom = _sum_squares(values), count - 1
     if scatter is None:
         if not squares:
             return Mean(center, count)
         scatter = Scatter(squares / freedom, freedom, 1)
-    if freedom and _is_larger(_ratio(squares / freedom, scatter.variance), freedom, scatter.freedom):
+    if freedom and _is_larger(
+        _divide_variances(squares / freedom, scatter.variance), freedom, scatter.freedom
+    ):
         return Mean(center, count, math.sqrt(squares / freedom / count), freedom, is_own=True)
     return Mean(center, count, math.sqrt(scatter.variance / count), scatter.freedom)
 
@@ -101,10 +105,10 @@ def is_apart(low: Mean, high: Mean) -> bool:
     if low.error is None or high.error is None:
         return False
     error = math.hypot(low.error, high.error)
-    return high.value - low.value > student_t(min(low.freedom, high.freedom)) * error
+    return high.value - low.value > compute_student_t(min(low.freedom, high.freedom)) * error
 
 
-def student_t(freedom: int) -> float:
+def compute_student_t(freedom: int) -> float:
     """The two-sided 95 % quantile of Student's t."""
     if freedom <= len(_STUDENT_T):
         return _STUDENT_T[max(freedom, 1) - 1]
@@ -117,9 +121,9 @@ def student_t(freedom: int) -> float:
     )
 
 
-def averaged(kd: float, replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+def find_averaged(kd: float, replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
     """The replicates whose arithmetic or geometric mean is `kd` (M): of one class, else all; or none."""
-    found = measured(replicates)
+    found = list_measured(replicates)
     classes = [tuple(row for row in found if row.binding_strength == word) for word in _CLASSES]
     for rows in (*classes, found):
         values = [row.kd_M for row in rows if row.kd_M]
@@ -131,7 +135,7 @@ def averaged(kd: float, replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...
     return ()
 
 
-def measured(replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+def list_measured(replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
     """The replicates with a K_D, limits included."""
     return tuple(
         row
@@ -171,14 +175,14 @@ def join_values(
     return (min if sign == ">" else max)(found), sign, doubts
 
 
-def fitted_interval(kd: float, curves: Sequence[ReplicateKinetics]) -> Interval:
+def find_fitted_interval(kd: float, curves: Sequence[ReplicateKinetics]) -> Interval:
     """The uncertainty of the only replicate's fit, if it holds `kd` (M): else it would be that of another value."""
     fit = curves[0].fit if len(curves) == 1 else None
     found = fit.kd_uncertainty_M if fit is not None else None
     return (found.low, found.high) if found is not None and _holds(found, kd) else (None, None)
 
 
-def fitted_limit(curves: Sequence[ReplicateKinetics]) -> tuple[str, float] | None:
+def find_fitted_limit(curves: Sequence[ReplicateKinetics]) -> tuple[str, float] | None:
     """The sign and the K_D (M) that the curves of most replicates only bound: the widest bound; None where they give a value."""
     fits = [part.fit.kd_uncertainty_M for part in curves if part.fit is not None]
     highs = [each.high for each in fits if each.low is None and each.high is not None]
@@ -188,16 +192,18 @@ def fitted_limit(curves: Sequence[ReplicateKinetics]) -> tuple[str, float] | Non
     return (">", min(lows)) if 2 * len(lows) > len(fits) else None
 
 
-def _alike(designs: Iterable[Sequence[float]]) -> Scatter | None:
+def _pool_alike(designs: Iterable[Sequence[float]]) -> Scatter | None:
     """The pooled variance of the designs that scatter like the others."""
-    parts = [(_squares(values), len(values) - 1) for values in designs if len(values) >= _FEWEST]
+    parts = [(_sum_squares(values), len(values) - 1) for values in designs if len(values) >= _FEWEST]
     total, freedom = math.fsum(squares for squares, _ in parts), sum(count for _, count in parts)
     kept = [
         (squares, count)
         for squares, count in parts
         if freedom == count
         or not _is_larger(
-            _ratio(squares / count, max(0.0, total - squares) / (freedom - count)), count, freedom - count
+            _divide_variances(squares / count, max(0.0, total - squares) / (freedom - count)),
+            count,
+            freedom - count,
         )
     ]
     freedom = sum(count for _, count in kept)
@@ -207,12 +213,12 @@ def _alike(designs: Iterable[Sequence[float]]) -> Scatter | None:
     )  # equal numbers were never measured twice
 
 
-def _squares(values: Sequence[float]) -> float:
+def _sum_squares(values: Sequence[float]) -> float:
     center = fmean(values)
     return math.fsum((value - center) ** 2 for value in values)
 
 
-def _ratio(variance: float, other: float) -> float:
+def _divide_variances(variance: float, other: float) -> float:
     if not variance:
         return 0.0
     return variance / other if other > 0 else math.inf

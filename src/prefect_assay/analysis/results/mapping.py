@@ -91,10 +91,10 @@ class ResultMapping(Model):
         return tuple(kind for kind in QUANTITIES if kind.column in columns)
 
     def apply(self, assay: str, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The record with its mapped fields under the published names, which `results.rows` reads."""
+        """The record with its mapped fields under the published names, which `results.read_rows` reads."""
         mapped = dict(record)
         for path, field in self._fields(assay).items():
-            value = _find(record, path)
+            value = _find_field(record, path)
             if value is None:
                 continue
             mapped.pop(path, None)
@@ -133,7 +133,7 @@ def read_mapping(content: bytes, place: str) -> ResultMapping:
         ) from None
 
 
-def _find(record: Mapping[str, Any], path: str) -> Any:
+def _find_field(record: Mapping[str, Any], path: str) -> Any:
     """The value of a field by its name, or else by its path of names with dots."""
     if path in record:
         return record[path]

@@ -40,7 +40,7 @@ class Matched:
         return design.name if design else self.names[place]
 
 
-def match(
+def match_results(
     results: Sequence[Result], ordered: Iterable[ProteinSequence] = (), ids: Mapping[str, str] | None = None
 ) -> Matched:
     """Match all entries; `ids` has the design's name for each sequence id that the service lists."""
@@ -65,17 +65,19 @@ def match(
                 matched[place] = design
                 taken.add((kinds[place], design.name))
     rest = {place: entry for place, entry in entries.items() if place not in matched}
-    names = _own_names(rest, results, {design.name for design in designs.all}, set(refused))
+    names = _name_unmatched(rest, results, {design.name for design in designs.all}, set(refused))
     absent = {design.name for design in designs.all} - {design.name for design in matched.values()}
     notes = tuple(
-        _note(place, results, names[place], refused.get(place))
+        _describe_mismatch(place, results, names[place], refused.get(place))
         for place in rest
         if place in refused or names[place] != rest[place].name or (absent and _may_be_ordered(rest[place]))
     )
     return Matched(matched, names, notes)
 
 
-def _note(place: Place, results: Sequence[Result], listed_name: str, refused: ProteinSequence | None) -> str:
+def _describe_mismatch(
+    place: Place, results: Sequence[Result], listed_name: str, refused: ProteinSequence | None
+) -> str:
     entry = f"entry {place[1] + 1} of result {results[place[0]].id}"
     if refused is None:
         return f"{entry} names no design of the order, and is listed as {listed_name!r}"
@@ -97,10 +99,10 @@ class _Designs:
     def __init__(self, ordered: Iterable[ProteinSequence], ids: Mapping[str, str]) -> None:
         self.all = tuple(ordered)
         self._by_name = {design.name: design for design in self.all}
-        self._folded = _only(self.all, lambda design: fold(design.name))
-        self._residues = _only(self.all, lambda design: _letters(design.aa_string))
-        self._known_residues = {_letters(design.aa_string) for design in self.all}
-        self._names = {fold(design.name) for design in self.all}
+        self._folded = _index_unique(self.all, lambda design: fold_name(design.name))
+        self._residues = _index_unique(self.all, lambda design: _list_letters(design.aa_string))
+        self._known_residues = {_list_letters(design.aa_string) for design in self.all}
+        self._names = {fold_name(design.name) for design in self.all}
         self._ids = {normalize_id(sequence_id): name for sequence_id, name in ids.items()}
 
     def named(self, entry: ResultEntry) -> ProteinSequence | None:
@@ -109,16 +111,16 @@ class _Designs:
         )  # some put the name where residues may be
 
     def folded(self, entry: ResultEntry) -> ProteinSequence | None:
-        return self._folded.get(fold(entry.name)) if entry.name else None
+        return self._folded.get(fold_name(entry.name)) if entry.name else None
 
     def with_residues(self, entry: ResultEntry) -> ProteinSequence | None:
-        return self._residues.get(_letters(entry.aa_string)) if entry.aa_string else None
+        return self._residues.get(_list_letters(entry.aa_string)) if entry.aa_string else None
 
     def with_id(self, entry: ResultEntry) -> ProteinSequence | None:
         name = self._ids.get(normalize_id(entry.design_id or ""))
         if name is None:
             return None
-        return self._by_name.get(name) or self._folded.get(fold(name))
+        return self._by_name.get(name) or self._folded.get(fold_name(name))
 
     def contradicts(self, entry: ResultEntry, design: ProteinSequence) -> bool:
         """Return True if the entry shows other residues than the design's. A tag around them contradicts nothing.
@@ -128,7 +130,7 @@ class _Designs:
         shown = self._shown_residues(entry)
         if shown is None:
             return False
-        own = _letters(design.aa_string)
+        own = _list_letters(design.aa_string)
         return not has_chains_of(shown, own) or any(
             has_chains_of(other, own) and has_chains_of(shown, other)
             for other in self._known_residues - {own}
@@ -137,9 +139,9 @@ class _Designs:
     def _shown_residues(self, entry: ResultEntry) -> str | None:
         """The residues of an entry; None without any. Some services put the name where residues may be."""
         shown = entry.aa_string
-        if not shown or fold(shown) in self._names | {fold(entry.name or "")}:
+        if not shown or fold_name(shown) in self._names | {fold_name(entry.name or "")}:
             return None
-        return _letters(shown)
+        return _list_letters(shown)
 
 
 def has_chains_of(shown: str, ordered: str) -> bool:
@@ -151,16 +153,16 @@ def has_chains_of(shown: str, ordered: str) -> bool:
     return any(all(chain in other for chain, other in zip(chains, order, strict=True)) for order in orders)
 
 
-def fold(name: str) -> str:
+def fold_name(name: str) -> str:
     """A name without case and spacing: `D0` and `d0` are one design where an order has one of them."""
     return _SPACE.sub(" ", unicodedata.normalize("NFKC", name)).strip().casefold()
 
 
-def _letters(residues: str) -> str:
+def _list_letters(residues: str) -> str:
     return _SPACE.sub("", residues).upper()
 
 
-def _only(
+def _index_unique(
     designs: Sequence[ProteinSequence], key: Callable[[ProteinSequence], str]
 ) -> dict[str, ProteinSequence]:
     """The designs by a key that exactly one of them has."""
@@ -170,14 +172,14 @@ def _only(
     return {value: group[0] for value, group in grouped.items() if len(group) == 1}
 
 
-def _own_names(
+def _name_unmatched(
     rest: Mapping[Place, ResultEntry], results: Sequence[Result], taken: set[str], refused: set[Place]
 ) -> dict[Place, str]:
     """A name for each entry without a design: its own, such as that of the laboratory's control, or else its place."""
     proteins: defaultdict[str, set[str]] = defaultdict(set)
     for entry in rest.values():
         if entry.name and entry.aa_string:
-            proteins[entry.name].add(_letters(entry.aa_string))
+            proteins[entry.name].add(_list_letters(entry.aa_string))
     uses = Counter({name: len(shown) for name, shown in proteins.items()})
 
     def own(place: Place, entry: ResultEntry) -> str:

@@ -12,21 +12,21 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics, ReplicateMelting, Verdict
-from prefect_assay.analysis.results.controls import controls_of
+from prefect_assay.analysis.results.controls import list_controls
 from prefect_assay.analysis.results.design import MADE_UP, DesignSummary, find_main_quantity, is_made_up
 from prefect_assay.analysis.results.formats import (
     CONSTANT,
     EMPTY,
     OUTCOME_WORDS,
     VERDICT_WORDS,
-    fold_words,
+    format_fold,
+    format_molar,
+    format_molar_range,
     format_quantity,
-    markdown_cell,
-    molar,
-    molar_range,
-    one_line,
+    make_markdown_cell,
+    make_one_line,
 )
-from prefect_assay.analysis.results.hits import tally
+from prefect_assay.analysis.results.hits import count_hits
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
 from prefect_assay.foreign_text import clean_text
@@ -65,7 +65,7 @@ class RankedTable(Model):
     notes: tuple[str, ...] = ()
 
 
-def ranked_table(
+def make_ranked_table(
     designs: Sequence[DesignSummary],
     *,
     limit: int | None = None,
@@ -81,14 +81,14 @@ def ranked_table(
     shown = designs[:limit]
     several = len({each.campaign_id for each in shown}) > 1
     own: list[tuple[str, Callable[[DesignSummary], str]]] = [
-        (_value_title(shown), value_text),
-        ("95 % interval", interval_text),
-        ("Laboratory", laboratory_text if _differs(shown) else lambda _: ""),
-        ("Fold", fold_text),
-        ("Verdict", verdict_text),
+        (_find_value_title(shown), format_value),
+        ("95 % interval", format_interval),
+        ("Laboratory", format_laboratory_value if _has_differing_laboratory(shown) else lambda _: ""),
+        ("Fold", format_design_fold),
+        ("Verdict", format_verdict_and_doubt),
         ("Campaign", lambda each: each.campaign_id),
-        ("Target", lambda each: _shortened(each.target or "", _TARGET_MAX)),
-        ("Source", lambda each: one_line(each.data_source or "")),
+        ("Target", lambda each: _shorten_name(each.target or "", _TARGET_MAX)),
+        ("Source", lambda each: make_one_line(each.data_source or "")),
     ]
     left = {"Campaign"} if not several else set()
     left |= {"Target"} if len({each.target for each in shown}) < 2 else set()  # noqa: PLR2004  one is a constant
@@ -96,57 +96,57 @@ def ranked_table(
     columns = {
         title: [cell(each) for each in shown]
         for title, cell in own
-        if title not in left and (cell is value_text or any(cell(each) for each in shown))
+        if title not in left and (cell is format_value or any(cell(each) for each in shown))
     }
-    places = _places(designs)[: len(shown)]
-    ranks = [_rank(place, each) for place, each in zip(places, shown, strict=True)]
+    places = _list_places(designs)[: len(shown)]
+    ranks = [_format_rank(place, each) for place, each in zip(places, shown, strict=True)]
     room = _NAME_MAX
     if width is not None:
         for title in _GIVES_WAY:
-            if _room(columns, ranks, width) < _NAME_MIN:
+            if _measure_room(columns, ranks, width) < _NAME_MIN:
                 columns.pop(title, None)
-        room = min(_NAME_MAX, max(_NAME_MIN, _room(columns, ranks, width)))
-    names = _names(shown, room)
+        room = min(_NAME_MAX, max(_NAME_MIN, _measure_room(columns, ranks, width)))
+    names = _shorten_names(shown, room)
     lines = zip(*([text or EMPTY for text in texts] for texts in columns.values()), strict=True)
     return RankedTable(
-        title=_title(shown),
+        title=_make_title(shown),
         titles=("#", "Design", *columns),
         lines=tuple(
             RankedDesign(place=place, design=each, cells=(rank, name, *line))
             for place, each, rank, name, line in zip(places, shown, ranks, names, lines, strict=True)
         ),
         left_out=len(designs) - len(shown),
-        notes=tuple(_notes(shown, columns)),
+        notes=tuple(_list_notes(shown, columns)),
     )
 
 
-def _room(columns: Mapping[str, Sequence[str]], ranks: Sequence[str], width: int) -> int:
+def _measure_room(columns: Mapping[str, Sequence[str]], ranks: Sequence[str], width: int) -> int:
     """The characters that the other columns leave for a name."""
     used = [max(map(len, (title, *texts))) for title, texts in columns.items()]
     return width - sum(used) - max(map(len, ("#", *ranks))) - _GAP * (len(used) + 1)
 
 
-def markdown_table(designs: Sequence[DesignSummary], *, limit: int | None = None) -> str:
+def make_markdown_table(designs: Sequence[DesignSummary], *, limit: int | None = None) -> str:
     """The table as Markdown for an artifact, with its title."""
-    table = ranked_table(designs, limit=limit)
+    table = make_ranked_table(designs, limit=limit)
     if not table.lines:
         return "No results.\n"
-    lines = [f"**{markdown_cell(table.title)}**", ""] if table.title else []
-    lines += [f"| {' | '.join(map(_typeset, table.titles))} |", "|" + " --- |" * len(table.titles)]
-    lines += [f"| {' | '.join(map(markdown_cell, line.cells))} |" for line in table.lines]
+    lines = [f"**{make_markdown_cell(table.title)}**", ""] if table.title else []
+    lines += [f"| {' | '.join(map(_typeset_constants, table.titles))} |", "|" + " --- |" * len(table.titles)]
+    lines += [f"| {' | '.join(map(make_markdown_cell, line.cells))} |" for line in table.lines]
     notes = [f"… and {table.left_out} more"] if table.left_out else []
-    notes += [_typeset(markdown_cell(note)) for note in table.notes]
+    notes += [_typeset_constants(make_markdown_cell(note)) for note in table.notes]
     return "\n".join([*lines, *(line for note in notes for line in ("", note))]) + "\n"
 
 
-def _typeset(text: str) -> str:
+def _typeset_constants(text: str) -> str:
     """Constants such as K_D with their index."""
     return CONSTANT.sub(r"\1<sub>\2</sub>", text)
 
 
-def rich_table(designs: Sequence[DesignSummary], *, limit: int | None = None) -> RenderableType:
+def make_rich_table(designs: Sequence[DesignSummary], *, limit: int | None = None) -> RenderableType:
     """The same table for a terminal of 80 columns, its title above and its notes below."""
-    shown = ranked_table(designs, limit=limit)
+    shown = make_ranked_table(designs, limit=limit)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for title in shown.titles:
         table.add_column(
@@ -159,7 +159,7 @@ def rich_table(designs: Sequence[DesignSummary], *, limit: int | None = None) ->
     return Group(*above, table, *(Text(note, style="dim") for note in notes))
 
 
-def value_text(design: DesignSummary) -> str:
+def format_value(design: DesignSummary) -> str:
     """The value that the assay ranks by, or the outcome in its place: `21.6 nM`, `< 1.91 nM`, `61.4 °C`, `no binding`."""
     if design.outcome is Outcome.BINDING:
         return (
@@ -178,52 +178,52 @@ def has_number(design: DesignSummary) -> bool:
     return design.outcome is Outcome.MEASURED and find_main_quantity(design) is not None
 
 
-def interval_text(design: DesignSummary) -> str:
+def format_interval(design: DesignSummary) -> str:
     """The 95 % interval of the value, with a dash between its ends; empty without one."""
     if design.kd_M is not None:
-        return _dashed(molar_range(design.kd_low_M, design.kd_high_M))
+        return _join_with_dash(format_molar_range(design.kd_low_M, design.kd_high_M))
     if design.tm_C is None or (design.tm_low_C, design.tm_high_C) == (None, None):
         return ""
     low, high = ("open" if end is None else f"{end:.1f}" for end in (design.tm_low_C, design.tm_high_C))
-    return _dashed(f"{low} to {high} °C")
+    return _join_with_dash(f"{low} to {high} °C")
 
 
-def _dashed(interval: str) -> str:
+def _join_with_dash(interval: str) -> str:
     return interval if "open" in interval else interval.replace(" to ", EMPTY)
 
 
-def laboratory_text(design: DesignSummary) -> str:
+def format_laboratory_value(design: DesignSummary) -> str:
     """The laboratory's own value and of how many replicates it is: `34.8 nM (1/3)`; or its class, without a mean."""
     if design.kd_M is None:
         return ""
     if design.reported_kd_M is None:
         return f"no value ({design.binding_strength})" if design.binding_strength else "no value"
-    value = molar(design.reported_kd_M, design.reported_qualifier)
+    value = format_molar(design.reported_kd_M, design.reported_qualifier)
     if not design.replicates:
         return value
     return f"{value} ({design.replicates_reported or '?'}/{design.replicates})"
 
 
-def fold_text(design: DesignSummary) -> str:
+def format_design_fold(design: DesignSummary) -> str:
     """How many times tighter than the reference: `12`, `> 12` for a limit."""
     if design.fold is None:
         return ""
     if design.fold > _FOLD_MAX:
         return f"> {_FOLD_MAX}"
-    return fold_words(design.fold, ">" if design.qualifier == "<" else None)
+    return format_fold(design.fold, ">" if design.qualifier == "<" else None)
 
 
-def best_text(design: DesignSummary) -> str:
+def format_best(design: DesignSummary) -> str:
     """The value for a sentence: `21.6 nM`, `6.24 µM, extrapolated`."""
-    return f"{value_text(design)}, {EXTRAPOLATED}" if design.extrapolated else value_text(design)
+    return f"{format_value(design)}, {EXTRAPOLATED}" if design.extrapolated else format_value(design)
 
 
-def verdict_parts(design: DesignSummary) -> tuple[str, ...]:
+def list_verdict_parts(design: DesignSummary) -> tuple[str, ...]:
     """What the raw curves of a design say, and whether its K_D is extrapolated."""
-    return _judged(design.verdict, is_extrapolated=design.extrapolated)
+    return _list_judgement(design.verdict, is_extrapolated=design.extrapolated)
 
 
-def replicate_parts(replicate: ReplicateKinetics | ReplicateMelting) -> tuple[str, ...]:
+def list_replicate_parts(replicate: ReplicateKinetics | ReplicateMelting) -> tuple[str, ...]:
     """What the raw curves of one replicate say, and whether the K_D of its fit is above their highest concentration."""
     is_extrapolated = False
     if isinstance(replicate, ReplicateKinetics) and (fit := replicate.fit) is not None:
@@ -232,10 +232,10 @@ def replicate_parts(replicate: ReplicateKinetics | ReplicateMelting) -> tuple[st
             max(replicate.concentrations_nM, default=0.0),
         )
         is_extrapolated = kd_molar is not None and 0 < highest_nanomolar < kd_molar * 1e9
-    return _judged(replicate.verdict, is_extrapolated=is_extrapolated)
+    return _list_judgement(replicate.verdict, is_extrapolated=is_extrapolated)
 
 
-def _judged(verdict: Verdict | None, *, is_extrapolated: bool) -> tuple[str, ...]:
+def _list_judgement(verdict: Verdict | None, *, is_extrapolated: bool) -> tuple[str, ...]:
     """The one source of these words for tables, figures and counts, of designs and of replicates.
 
     Curves that end below K_D cannot show that it is right.
@@ -246,37 +246,39 @@ def _judged(verdict: Verdict | None, *, is_extrapolated: bool) -> tuple[str, ...
     return words
 
 
-def verdict_words(design: DesignSummary) -> str:
+def format_verdict(design: DesignSummary) -> str:
     """The parts as one text: `agrees`, `extrapolated`, `to review, extrapolated`."""
-    return ", ".join(verdict_parts(design))
+    return ", ".join(list_verdict_parts(design))
 
 
-def verdict_text(design: DesignSummary) -> str:
+def format_verdict_and_doubt(design: DesignSummary) -> str:
     """The words of the verdict, and a `!` if a doubt rests on the value: `agrees`, `to review !`."""
-    return " ".join(filter(None, [verdict_words(design), "!" if design.doubts else ""]))
+    return " ".join(filter(None, [format_verdict(design), "!" if design.doubts else ""]))
 
 
-def outcome_line(designs: Sequence[DesignSummary]) -> str:
+def describe_outcomes(designs: Sequence[DesignSummary]) -> str:
     """The result in one line: `18 of 35 bind, 3 did not express, 5 unknown; best 21.6 nM (design-3)`; empty without a design.
 
-    Controls do not count, and failed ones are named. The rate is that of `tally`.
+    Controls do not count, and failed ones are named. The rate is that of `count_hits`.
     """
     own = [each for each in designs if not each.control]
     if not own:
         return ""
     best = own[0]
-    parts = [tally(own).words]
-    parts += [f"best {best_text(best)} ({one_line(best.name)})"] if has_number(best) else []
+    parts = [count_hits(own).words]
+    parts += [f"best {format_best(best)} ({make_one_line(best.name)})"] if has_number(best) else []
     parts += ["simulated"] if all(each.simulated for each in own) else []
-    failed = [each for each in controls_of(designs) if each.as_expected is False]
+    failed = [each for each in list_controls(designs) if each.as_expected is False]
     if len(failed) > 1:
-        parts.append(f"{len(failed)} controls failed: {listed([one_line(each.name) for each in failed], 3)}")
+        parts.append(
+            f"{len(failed)} controls failed: {listed([make_one_line(each.name) for each in failed], 3)}"
+        )
     elif failed:
-        parts.append(f"a control failed: {one_line(failed[0].sentence)}")
+        parts.append(f"a control failed: {make_one_line(failed[0].sentence)}")
     return "; ".join(parts)
 
 
-def _value_title(designs: Sequence[DesignSummary]) -> str:
+def _find_value_title(designs: Sequence[DesignSummary]) -> str:
     for quantity in MAIN_QUANTITIES:
         if quantity.title and any(getattr(design, quantity.column) is not None for design in designs):
             return quantity.title
@@ -285,7 +287,7 @@ def _value_title(designs: Sequence[DesignSummary]) -> str:
     return kind.value_title if kind else "Result"
 
 
-def _differs(designs: Sequence[DesignSummary]) -> bool:
+def _has_differing_laboratory(designs: Sequence[DesignSummary]) -> bool:
     """Whether the laboratory's value is another one than the mean over all replicates, for any design."""
     return any(
         each.kd_M is not None
@@ -295,7 +297,7 @@ def _differs(designs: Sequence[DesignSummary]) -> bool:
     )
 
 
-def _places(designs: Iterable[DesignSummary]) -> list[int | None]:
+def _list_places(designs: Iterable[DesignSummary]) -> list[int | None]:
     found: list[int | None] = []
     place = 0
     for each in designs:
@@ -305,32 +307,32 @@ def _places(designs: Iterable[DesignSummary]) -> list[int | None]:
     return found
 
 
-def _rank(place: int | None, design: DesignSummary) -> str:
+def _format_rank(place: int | None, design: DesignSummary) -> str:
     return " ".join(str(part) for part in (place, design.group) if part) or _CONTROL * bool(design.control)
 
 
-def _names(designs: Sequence[DesignSummary], room: int) -> list[str]:
+def _shorten_names(designs: Sequence[DesignSummary], room: int) -> list[str]:
     """The names, shortened in the middle; two that would be alike end in a digest. A star marks simulated ones among others."""
     mixed = len({each.simulated for each in designs}) > 1
     room -= len(_STAR) if mixed else 0
-    flat = [one_line(each.name) for each in designs]
-    counts = Counter(_shortened(name, room) for name in {*flat})
+    flat = [make_one_line(each.name) for each in designs]
+    counts = Counter(_shorten_name(name, room) for name in {*flat})
     found = []
     for name, each in zip(flat, designs, strict=True):
-        short = _shortened(name, room)
+        short = _shorten_name(name, room)
         found.append(cut(name, room) if counts[short] > 1 else short)
         found[-1] += _STAR if mixed and each.simulated else ""
     return found
 
 
-def _shortened(text: str, longest: int) -> str:
+def _shorten_name(text: str, longest: int) -> str:
     """Without its middle: names of one campaign differ at both ends."""
-    flat = one_line(text)
+    flat = make_one_line(text)
     head = longest * 3 // 5
     return flat if len(flat) <= longest else f"{flat[:head]}…{flat[len(flat) - longest + head + 1 :]}"
 
 
-def _title(designs: Sequence[DesignSummary]) -> str:
+def _make_title(designs: Sequence[DesignSummary]) -> str:
     def only(values: Iterable[str | None]) -> str:
         found = {value for value in values if value}
         return found.pop() if len(found) == 1 else ""
@@ -346,10 +348,10 @@ def _title(designs: Sequence[DesignSummary]) -> str:
     parts = [campaign, f"{words}{f' against {target}' if target else ''}", code]
     if designs and all(each.simulated for each in designs):
         parts.append("simulated")
-    return ", ".join(one_line(part) for part in parts if part)
+    return ", ".join(make_one_line(part) for part in parts if part)
 
 
-def _notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterator[str]:
+def _list_notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterator[str]:
     if any(each.replicates_averaged for each in designs):
         yield "K_D: geometric mean of all replicates, or a limit (<, >)."
     if "Laboratory" in columns:
@@ -358,7 +360,7 @@ def _notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterat
         yield f"A, B: {GROUPS}."
     references = sorted({each.reference for each in designs if each.reference})
     if references and "Fold" in columns:
-        yield f"Fold: tighter than {', '.join(_shortened(name, _NAME_MAX) for name in references)}."
+        yield f"Fold: tighter than {', '.join(_shorten_name(name, _NAME_MAX) for name in references)}."
     if any(each.control for each in designs):
         yield "ctl: control."
     if len({each.simulated for each in designs}) > 1:
@@ -370,4 +372,4 @@ def _notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterat
         yield f"{EXTRAPOLATED}: K_D is above the highest concentration that was measured."
     doubts = dict.fromkeys(doubt for each in designs for doubt in each.doubts)
     if doubts:
-        yield f"!: in doubt; {'; '.join(map(one_line, doubts))}."
+        yield f"!: in doubt; {'; '.join(map(make_one_line, doubts))}."

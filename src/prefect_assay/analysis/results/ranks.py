@@ -21,7 +21,7 @@ class Ranked:
     tm: Mean | None = None
 
 
-def groups_of(ranked: Sequence[Ranked]) -> tuple[DesignSummary, ...]:
+def assign_groups(ranked: Sequence[Ranked]) -> tuple[DesignSummary, ...]:
     """The designs in their order with their groups: A holds the best one and all that cannot be told apart from it.
 
     A group begins with the first design that is worse than the first of the group before, beyond the scatter (95 %). There are
@@ -41,20 +41,20 @@ def groups_of(ranked: Sequence[Ranked]) -> tuple[DesignSummary, ...]:
         kinds = {(each.summary.target, each.summary.result_type) for each in members}
         known = any(mean.error for each in members if (mean := each.log_kd or each.tm))
         if len(members) >= _FEWEST and len(kinds) == 1 and known:
-            found |= _grouped(members)
+            found |= _number_groups(members)
     return tuple(
         summary.model_copy(update={"group": found[id(summary)]}) if id(summary) in found else summary
         for summary in summaries
     )
 
 
-def _grouped(members: Iterable[Ranked]) -> dict[int, str]:
+def _number_groups(members: Iterable[Ranked]) -> dict[int, str]:
     found: dict[int, str] = {}
     first, number = None, -1
     for each in members:
         if first is None or _is_worse(each, first):
             first, number = each, number + 1
-        found[id(each.summary)] = _letters(number)
+        found[id(each.summary)] = _make_letters(number)
     return found
 
 
@@ -64,19 +64,19 @@ def _is_worse(design: Ranked, than: Ranked) -> bool:
         return bool(design.tm and than.tm and is_apart(design.tm, than.tm))
     if design.log_kd and than.log_kd:
         return is_apart(than.log_kd, design.log_kd)
-    low, high = _lowest(design.summary), _highest(than.summary)
+    low, high = _get_lowest(design.summary), _get_highest(than.summary)
     return low is not None and high is not None and low > high
 
 
-def _lowest(design: DesignSummary) -> float | None:
+def _get_lowest(design: DesignSummary) -> float | None:
     return {None: design.kd_low_M, ">": design.kd_M}.get(design.qualifier)
 
 
-def _highest(design: DesignSummary) -> float | None:
+def _get_highest(design: DesignSummary) -> float | None:
     return {None: design.kd_high_M, "<": design.kd_M}.get(design.qualifier)
 
 
-def _letters(number: int) -> str:
+def _make_letters(number: int) -> str:
     """`A` to `Z`, then `AA`, as spreadsheets count columns."""
     before, last = divmod(number, len(ascii_uppercase))
-    return (_letters(before - 1) if before else "") + ascii_uppercase[last]
+    return (_make_letters(before - 1) if before else "") + ascii_uppercase[last]

@@ -17,7 +17,7 @@ _LISTS: Final = ("items", "results")
 _UNREAD: Final = "it is archived as it came, and unread: ask the laboratory for its form"
 
 
-def results_in(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tuple[str, ...]]:
+def read_results(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tuple[str, ...]]:
     """The results in some answers, by file name, and a line for each part of an unknown shape.
 
     Two results never share an id: where a service gives one to several, the next ones are `r-1-2`, `r-1-3`. One without an id
@@ -26,29 +26,29 @@ def results_in(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tuple[
     found: dict[str, Result] = {}
     lines: list[str] = []
     of_id: dict[str, list[Result]] = {}
-    bodies = {name: _parsed(raw) for name, raw in answers.items()}
+    bodies = {name: _parse_answer(raw) for name, raw in answers.items()}
     for name, body in bodies.items():
-        rows = _rows(body)
+        rows = _find_rows(body)
         if not rows:
             lines.append(f"raw/{name} has no {'list' if rows is None else 'rows'} of results")
         for number, row in enumerate(rows or (), start=1):
-            result = _result(row, len(found) + 1)
+            result = _read_result(row, len(found) + 1)
             if result is None:
                 lines.append(f"raw/{name}, row {number}: cannot be read")
-            elif not any(_same(result, one) for one in of_id.get(result.id, ())):
+            elif not any(_is_same_result(result, one) for one in of_id.get(result.id, ())):
                 of_id.setdefault(result.id, []).append(result)
-                own = next(one for one in _ids(result.id) if one not in found)
+                own = next(one for one in _make_ids(result.id) if one not in found)
                 found[own] = result.model_copy(update={"id": own})
                 if not result.summary and not isinstance(row.get("summary"), list):
                     lines.append(
                         f"raw/{name}, row {number}: result {own} has no summary of a known shape; {_UNREAD}"
                     )
-    return tuple(found.values()), (*lines, *_rest(bodies))
+    return tuple(found.values()), (*lines, *_describe_rest(bodies))
 
 
-def sequence_names(answers: Iterable[bytes]) -> dict[str, str]:
+def read_sequence_names(answers: Iterable[bytes]) -> dict[str, str]:
     """The name of each sequence id in archived lists of sequences, which the contract does not have (4.3)."""
-    rows = [row for body in answers for row in _rows(_parsed(body)) or () if isinstance(row, dict)]
+    rows = [row for body in answers for row in _find_rows(_parse_answer(body)) or () if isinstance(row, dict)]
     return {
         str(row["id"]): row["name"]
         for row in rows
@@ -56,7 +56,7 @@ def sequence_names(answers: Iterable[bytes]) -> dict[str, str]:
     }
 
 
-def _parsed(raw: bytes) -> Any:
+def _parse_answer(raw: bytes) -> Any:
     """The JSON of an answer; None for anything else."""
     try:
         return read_json(raw)
@@ -64,7 +64,7 @@ def _parsed(raw: bytes) -> Any:
         return None
 
 
-def _rows(body: Any) -> list[Any] | None:
+def _find_rows(body: Any) -> list[Any] | None:
     """The rows of an answer; None where it has no list of a known form."""
     if isinstance(body, dict):
         if isinstance(body.get("summary"), list):
@@ -73,7 +73,7 @@ def _rows(body: Any) -> list[Any] | None:
     return body if isinstance(body, list) else None
 
 
-def _result(row: Any, number: int) -> Result | None:
+def _read_result(row: Any, number: int) -> Result | None:
     if not isinstance(row, dict):
         return None
     own = row["id"] if row.get("id") is not None else f"row-{number}"
@@ -86,7 +86,7 @@ def _result(row: Any, number: int) -> Result | None:
         return None
 
 
-def _same(one: Result, other: Result) -> bool:
+def _is_same_result(one: Result, other: Result) -> bool:
     """One result on two pages; the link to its package may have been signed again."""
     first, second = (
         (result.result_type, result.summary, (result.data_package_url or "").partition("?")[0])
@@ -95,17 +95,17 @@ def _same(one: Result, other: Result) -> bool:
     return first == second
 
 
-def _ids(own: str) -> Iterable[str]:
+def _make_ids(own: str) -> Iterable[str]:
     yield own
     yield from (f"{own}-{number}" for number in count(2))
 
 
-def _rest(bodies: Mapping[str, Any]) -> list[str]:
+def _describe_rest(bodies: Mapping[str, Any]) -> list[str]:
     """A line where a list says that it has more than came."""
     lists = {name: body for name, body in bodies.items() if isinstance(body, dict)}
     if not lists:
         return []
-    came = sum(len(_rows(body) or ()) for body in lists.values())
+    came = sum(len(_find_rows(body) or ()) for body in lists.values())
     totals = [total for body in lists.values() if type(total := body.get("total")) is int]
     name, last = list(lists.items())[-1]
     more = last.get("has_more") is True or last.get("next") or last.get("next_cursor")

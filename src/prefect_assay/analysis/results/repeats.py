@@ -16,7 +16,7 @@ from prefect_assay.service.assays import MAIN_QUANTITIES
 _INTERVALS = dict.fromkeys(("kd_low_M", "kd_high_M", "tm_low_C", "tm_high_C", "group", "reference", "fold"))
 
 
-def residues_of(design: DesignSummary) -> str:
+def get_residues(design: DesignSummary) -> str:
     """The residues of a design in upper case; empty where its table has none."""
     return "".join((design.aa_string or "").split()).upper()
 
@@ -29,7 +29,7 @@ def join_repeats(designs: Iterable[DesignSummary]) -> tuple[DesignSummary, ...]:
     """
     groups: defaultdict[tuple[str, ...], list[DesignSummary]] = defaultdict(list)
     for design in designs:
-        residues = residues_of(design)
+        residues = get_residues(design)
         groups[(residues,) if residues else (design.experiment_code, design.name)].append(design)
     joined: list[DesignSummary] = []
     for rows in groups.values():
@@ -37,11 +37,11 @@ def join_repeats(designs: Iterable[DesignSummary]) -> tuple[DesignSummary, ...]:
         targets = {(row.target or "").casefold() for row in rows} - {""}
         for row in rows:
             by_target[min(targets) if len(targets) == 1 else (row.target or "").casefold()].append(row)
-        joined += map(_join, by_target.values())
+        joined += map(_join_rows, by_target.values())
     return tuple(joined)
 
 
-def _join(rows: Sequence[DesignSummary]) -> DesignSummary:
+def _join_rows(rows: Sequence[DesignSummary]) -> DesignSummary:
     known = [row for row in rows if row.outcome not in OPEN]
     if len(rows) == 1:
         return rows[0]

@@ -128,7 +128,7 @@ class CampaignTable(Model):
     record: ArchiveRecord | None = None  # of the version that this run has made or found
 
 
-def collate(tables: Iterable[Iterable[ResultRow]]) -> tuple[ResultRow, ...]:
+def collate_rows(tables: Iterable[Iterable[ResultRow]]) -> tuple[ResultRow, ...]:
     """One table of many. The later of two equal rows (experiment, result, design, level, replicate) replaces the first.
 
     An open row (`pending`, `missing`) is dropped once its design has a result.
@@ -154,6 +154,6 @@ def collate(tables: Iterable[Iterable[ResultRow]]) -> tuple[ResultRow, ...]:
     )
 
 
-def summaries(rows: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+def list_summary_rows(rows: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
     """The summary rows: one per design and result."""
     return tuple(row for row in rows if row.level is Level.SUMMARY)

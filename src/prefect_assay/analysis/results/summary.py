@@ -21,21 +21,21 @@ from prefect_assay.analysis.kinetics.analysis import (
     Verdict,
 )
 from prefect_assay.analysis.results.calls import CALL_FIELDS, CallField, read_call
-from prefect_assay.analysis.results.controls import expects_binding, with_controls
-from prefect_assay.analysis.results.design import DesignSummary, is_made_up, order_of
+from prefect_assay.analysis.results.controls import compare_with_controls, expects_binding
+from prefect_assay.analysis.results.design import DesignSummary, get_sort_key, is_made_up
 from prefect_assay.analysis.results.interval import (
     Mean,
     Scatter,
-    averaged,
-    fitted_interval,
-    fitted_limit,
+    average_values,
+    find_averaged,
+    find_fitted_interval,
+    find_fitted_limit,
     join_values,
-    mean_of,
-    measured,
-    pooled,
+    list_measured,
+    pool_scatter,
 )
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED, measures_affinity, read_apparent_kd
-from prefect_assay.analysis.results.ranks import Ranked, groups_of
+from prefect_assay.analysis.results.ranks import Ranked, assign_groups
 from prefect_assay.analysis.results.row import (
     HAS_RESULT,
     OPEN,
@@ -95,17 +95,17 @@ def summarize(
     for row in rows:
         if row.level is Level.SUMMARY:
             entries[row.name, row.experiment_code].append(row)
-    replicates = _by_place(rows)
-    scatters = scatters_of(rows, earlier)
+    replicates = _group_by_place(rows)
+    scatters = pool_scatters(rows, earlier)
     made = [
-        _summary(
-            _latest_of_each_kind(found),
+        _summarize_design(
+            _take_latest_of_kinds(found),
             replicates,
             scatters,
             analyses=analyses,
             own={
                 "target": targets.get(code),
-                "price_cents": _finite(prices.get(code)),
+                "price_cents": _take_finite(prices.get(code)),
                 "attributes": dict(attributes.get(name, {})),
                 "campaign_id": campaign_id,
                 "simulated": simulated,
@@ -114,36 +114,36 @@ def summarize(
         )
         for (name, code), found in sorted(entries.items())
     ]
-    made.sort(key=lambda each: order_of(each.summary))
-    return with_controls(groups_of(made))
+    made.sort(key=lambda each: get_sort_key(each.summary))
+    return compare_with_controls(assign_groups(made))
 
 
-def scatters_of(rows: Iterable[ResultRow], earlier: Iterable[ResultRow] = ()) -> Scatters:
+def pool_scatters(rows: Iterable[ResultRow], earlier: Iterable[ResultRow] = ()) -> Scatters:
     """The scatter between the replicates of a campaign's designs, and of earlier campaigns."""
-    own, before = _by_place(rows), _by_place(earlier)
+    own, before = _group_by_place(rows), _group_by_place(earlier)
     return Scatters(
-        log_kd=pooled(map(_log_kds, own.values()), map(_log_kds, before.values())),
-        tm_C=pooled(map(_tms, own.values()), map(_tms, before.values())),
+        log_kd=pool_scatter(map(_list_log_kds, own.values()), map(_list_log_kds, before.values())),
+        tm_C=pool_scatter(map(_list_tms, own.values()), map(_list_tms, before.values())),
     )
 
 
-def _by_place(rows: Iterable[ResultRow]) -> dict[_Place, list[ResultRow]]:
+def _group_by_place(rows: Iterable[ResultRow]) -> dict[_Place, list[ResultRow]]:
     found: defaultdict[_Place, list[ResultRow]] = defaultdict(list)
     for row in rows:
         if row.level is Level.REPLICATE:
-            found[_place(row)].append(row)
+            found[_get_place(row)].append(row)
     return found
 
 
-def _place(row: ResultRow) -> _Place:
+def _get_place(row: ResultRow) -> _Place:
     return row.experiment_code, row.name, row.result_id, row.result_type
 
 
-def _log_kds(replicates: Iterable[ResultRow]) -> list[float]:
-    return [math.log10(row.kd_M) for row in measured(replicates) if row.kd_M and row.qualifier is None]
+def _list_log_kds(replicates: Iterable[ResultRow]) -> list[float]:
+    return [math.log10(row.kd_M) for row in list_measured(replicates) if row.kd_M and row.qualifier is None]
 
 
-def _tms(replicates: Iterable[ResultRow]) -> list[float]:
+def _list_tms(replicates: Iterable[ResultRow]) -> list[float]:
     return [value for value, sign in _signed_tms(replicates) if sign is None]
 
 
@@ -152,11 +152,11 @@ def _signed_tms(replicates: Iterable[ResultRow]) -> list[tuple[float, str | None
     return [
         (value, row.qualifier if row.kd_M is None else None)
         for row in replicates
-        if (value := _counted_number(row, "tm_C")) is not None
+        if (value := _read_count(row, "tm_C")) is not None
     ]
 
 
-def _latest_of_each_kind(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
+def _take_latest_of_kinds(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
     """One row per kind of result; first the one that the summary is about, binding before all others."""
     latest: dict[str, ResultRow] = {}
     for row in rows:
@@ -176,7 +176,7 @@ def _latest_of_each_kind(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
     )
 
 
-def _summary(
+def _summarize_design(
     entries: Sequence[ResultRow],
     replicates: Mapping[_Place, Sequence[ResultRow]],
     scatters: Scatters,
@@ -189,28 +189,31 @@ def _summary(
     found = [analyses[entry.result_id] for entry in entries if entry.result_id in analyses]
     curves = [part for analysis in found for part in analysis.kinetics if part.name == row.name]
     melts = [part for analysis in found for part in analysis.melting if part.name == row.name]
-    verdict, reasons = combined_verdict([*curves, *melts])
-    measurements = replicates.get(_place(row), ())
-    binding, log_kd = _binding_values(row, measurements, curves, scatters.log_kd)
-    temperature, tm = _melting_values(entries, replicates, scatters.tm_C)
+    verdict, reasons = combine_verdicts([*curves, *melts])
+    measurements = replicates.get(_get_place(row), ())
+    binding, log_kd = _summarize_binding(row, measurements, curves, scatters.log_kd)
+    temperature, tm = _summarize_melting(entries, replicates, scatters.tm_C)
     if binding.get("kd_M") is not None or temperature["tm_C"] is None:
         del temperature["qualifier"]  # a design has one sign, that of its main value
     doubts = (*binding.pop("doubts", ()), *temperature.pop("tm_doubts"))
-    extra = _extra(row)
+    extra = _read_extra(row)
     values = {
         "name": row.name,
         "experiment_code": row.experiment_code,
         "result_type": row.result_type,
         "control": row.control,
         "outcome": row.outcome,
-        **{kind.column: _first_number(entries, kind.column) for kind in (CONCENTRATION, *FURTHER_QUANTITIES)},
+        **{
+            kind.column: _find_first_number(entries, kind.column)
+            for kind in (CONCENTRATION, *FURTHER_QUANTITIES)
+        },
         "expression": next((entry.expression for entry in entries if entry.expression), None),
         "replicates": len(measurements),
         "verdict": verdict,
         "reasons": reasons,
         "doubts": doubts,
         "expects_binding": expects_binding(row.control, extra, own["attributes"]),
-        "data_source": next((word for entry in entries if (word := _data_source(entry))), None),
+        "data_source": next((word for entry in entries if (word := _find_data_source(entry))), None),
         "aa_string": next((entry.aa_string for entry in entries if entry.aa_string), None),
     }
     design = DesignSummary.model_validate({**values, **binding, **temperature, **own})
@@ -221,8 +224,8 @@ def _summary(
     return Ranked(design.model_copy(update=marks), log_kd=log_kd, tm=tm)
 
 
-def _data_source(row: ResultRow) -> str | None:
-    word = _extra(row).get("data_source")
+def _find_data_source(row: ResultRow) -> str | None:
+    word = _read_extra(row).get("data_source")
     return word if isinstance(word, str) else None
 
 
@@ -242,7 +245,7 @@ def _is_extrapolated(
     return any(row.doubt is not None and EXTRAPOLATED in row.doubt for row in rows)
 
 
-def _binding_values(
+def _summarize_binding(
     row: ResultRow,
     replicates: Sequence[ResultRow],
     curves: Sequence[ReplicateKinetics],
@@ -252,14 +255,14 @@ def _binding_values(
     words = {"binding": row.binding, "binding_strength": row.binding_strength}
     if row.outcome not in HAS_RESULT:
         return {**words, "qualifier": row.qualifier if row.kd_M is None else None}, None
-    reported = _positive(row.kd_M)
-    used = averaged(reported, replicates) if reported is not None else ()
-    stated, mean = _stated_kd(row, replicates, curves, scatter)
-    stated["doubts"] = (*stated.get("doubts", ()), *_row_doubts(row))
+    reported = _take_positive(row.kd_M)
+    used = find_averaged(reported, replicates) if reported is not None else ()
+    stated, mean = _read_stated_kd(row, replicates, curves, scatter)
+    stated["doubts"] = (*stated.get("doubts", ()), *_list_row_doubts(row))
     values = {
         **words,
-        "kon_per_M_s": _finite(row.kon_per_M_s),
-        "koff_per_s": _finite(row.koff_per_s),
+        "kon_per_M_s": _take_finite(row.kon_per_M_s),
+        "koff_per_s": _take_finite(row.koff_per_s),
         "reported_kd_M": reported,
         "reported_qualifier": row.qualifier if reported is not None else None,
         "replicates_reported": len(used) or None,
@@ -273,28 +276,28 @@ def _binding_values(
     return values, mean
 
 
-def _stated_kd(
+def _read_stated_kd(
     row: ResultRow,
     replicates: Sequence[ResultRow],
     curves: Sequence[ReplicateKinetics],
     scatter: Scatter | None,
 ) -> tuple[dict[str, Any], Mean | None]:
     """K_D with its qualifier and interval, and its mean over the replicates (log10 M) where it is one."""
-    found = measured(replicates)
+    found = list_measured(replicates)
     exact = [each for each in found if each.qualifier is None]
-    if (limit := _limit(row, found, curves)) is not None:
+    if (limit := _find_kd_limit(row, found, curves)) is not None:
         return {"kd_M": limit[1], "qualifier": limit[0]}, None
     if exact and len(exact) == len(found):
-        mean = mean_of([math.log10(each.kd_M) for each in exact if each.kd_M], scatter)
-        low, high = map(_power, mean.interval)
+        mean = average_values([math.log10(each.kd_M) for each in exact if each.kd_M], scatter)
+        low, high = map(_raise_ten, mean.interval)
         if mean.error is None:
-            low, high = fitted_interval(
+            low, high = find_fitted_interval(
                 10**mean.value, [part for part in curves if part.replicate == exact[0].replicate]
             )
-        doubts = _doubts(mean, replicates)
+        doubts = _list_doubts(mean, replicates)
         values = {"kd_M": 10**mean.value, "replicates_averaged": mean.count, "doubts": doubts}
         return {**values, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, mean
-    kd = _positive(row.kd_M) or _apparent(row)
+    kd = _take_positive(row.kd_M) or _read_apparent(row)
     if found:  # some are limits
         said: tuple[str, ...] = (
             f"{len(found) - len(exact)} of {len(found)} replicates are limits, so there is no mean over all",
@@ -305,30 +308,30 @@ def _stated_kd(
         return {"kd_M": kd, "qualifier": sign, "doubts": said}, None
     if kd is None:
         return {}, None
-    low, high = fitted_interval(kd, curves)
+    low, high = find_fitted_interval(kd, curves)
     return {"kd_M": kd, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, None
 
 
-def _limit(
+def _find_kd_limit(
     row: ResultRow, found: Sequence[ResultRow], curves: Sequence[ReplicateKinetics]
 ) -> tuple[str, float] | None:
     """The limit that K_D is only known by, with its sign: of the curves, of the laboratory, or of all replicates."""
-    if (bound := fitted_limit(curves)) is not None:
+    if (bound := find_fitted_limit(curves)) is not None:
         return bound
-    reported = _positive(row.kd_M)
+    reported = _take_positive(row.kd_M)
     if reported is not None and row.qualifier is not None:
         return row.qualifier, reported
     kd, sign, doubts = join_values(((each.kd_M, each.qualifier) for each in found), by_factors=True)
     return (sign, kd) if kd is not None and sign is not None and not doubts else None
 
 
-def _row_doubts(row: ResultRow) -> tuple[str, ...]:
+def _list_row_doubts(row: ResultRow) -> tuple[str, ...]:
     """The doubts of a row, without the one that has a column of its own."""
     doubts = row.doubt.split("; ") if row.doubt else []
     return tuple(doubt for doubt in doubts if not doubt.startswith(EXTRAPOLATED))
 
 
-def _doubts(mean: Mean, replicates: Sequence[ResultRow]) -> tuple[str, ...]:
+def _list_doubts(mean: Mean, replicates: Sequence[ResultRow]) -> tuple[str, ...]:
     doubts = []
     if mean.is_own:
         doubts.append(
@@ -340,12 +343,14 @@ def _doubts(mean: Mean, replicates: Sequence[ResultRow]) -> tuple[str, ...]:
     return tuple(doubts)
 
 
-def _melting_values(
+def _summarize_melting(
     entries: Sequence[ResultRow], replicates: Mapping[_Place, Sequence[ResultRow]], scatter: Scatter | None
 ) -> tuple[dict[str, Any], Mean | None]:
     """T_m as the mean over the replicates of the entry that reports one, with its interval; a limit stays one."""
-    entry = next((each for each in entries if _counted_number(each, "tm_C") is not None), None)
-    parts = next((found for each in entries if (found := _signed_tms(replicates.get(_place(each), ())))), [])
+    entry = next((each for each in entries if _read_count(each, "tm_C") is not None), None)
+    parts = next(
+        (found for each in entries if (found := _signed_tms(replicates.get(_get_place(each), ())))), []
+    )
     values = [value for value, sign in parts if sign is None]
     reported = entry.tm_C if entry is not None else None
     sign = entry.qualifier if entry is not None and entry.kd_M is None else None
@@ -357,7 +362,7 @@ def _melting_values(
     if not values or sign is not None or doubts:
         shown = {"tm_C": reported, "qualifier": sign, "tm_doubts": doubts}
         return {**shown, "reported_tm_C": entry.tm_C if entry is not None else None}, None
-    mean = mean_of(values, scatter)
+    mean = average_values(values, scatter)
     low, high = mean.interval
     interval = {"tm_low_C": low, "tm_high_C": high}
     return {
@@ -369,12 +374,12 @@ def _melting_values(
     }, mean
 
 
-def _apparent(row: ResultRow) -> float | None:
+def _read_apparent(row: ResultRow) -> float | None:
     """The apparent K_D (M), which the laboratory gives where its class has no mean."""
-    return read_apparent_kd(_extra(row)) if measures_affinity(row.result_type) else None
+    return read_apparent_kd(_read_extra(row)) if measures_affinity(row.result_type) else None
 
 
-def _extra(row: ResultRow) -> Mapping[str, Any]:
+def _read_extra(row: ResultRow) -> Mapping[str, Any]:
     try:
         found = json.loads(row.extra) if row.extra else {}
     except ValueError:
@@ -382,19 +387,19 @@ def _extra(row: ResultRow) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _positive(value: float | None) -> float | None:
-    found = _finite(value)
+def _take_positive(value: float | None) -> float | None:
+    found = _take_finite(value)
     return found if found is not None and found > 0 else None
 
 
-def _power(value: float | None) -> float | None:
+def _raise_ten(value: float | None) -> float | None:
     try:
         return None if value is None else 10**value
     except OverflowError:
         return None
 
 
-def combined_verdict(replicates: Sequence[_Replicate]) -> tuple[Verdict | None, tuple[str, ...]]:
+def combine_verdicts(replicates: Sequence[_Replicate]) -> tuple[Verdict | None, tuple[str, ...]]:
     """The verdict of most replicates; without a majority `review`. None where no curve was looked at.
 
     Reasons are in the order of the replicates, each once; a replicate with another verdict is named in its reasons.
@@ -405,27 +410,27 @@ def combined_verdict(replicates: Sequence[_Replicate]) -> tuple[Verdict | None, 
     most, count = counts.most_common(1)[0]
     agreed = 2 * count > len(replicates)
     verdict = most if agreed else Verdict.REVIEW
-    reasons = [] if agreed else [f"the replicates differ: {_counted(counts)}"]
+    reasons = [] if agreed else [f"the replicates differ: {_count_kinds(counts)}"]
     for replicate in replicates:
         prefix = "" if replicate.verdict is verdict else f"replicate {replicate.replicate or '?'}: "
         reasons += [f"{prefix}{reason}" for reason in replicate.reasons]
     return verdict, tuple(dict.fromkeys(reasons))
 
 
-def _counted(counts: Counter[Verdict]) -> str:
+def _count_kinds(counts: Counter[Verdict]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
 
 
-def _first_number(entries: Sequence[ResultRow], column: str) -> float | None:
-    return next((value for entry in entries if (value := _counted_number(entry, column)) is not None), None)
+def _find_first_number(entries: Sequence[ResultRow], column: str) -> float | None:
+    return next((value for entry in entries if (value := _read_count(entry, column)) is not None), None)
 
 
-def _counted_number(row: ResultRow, column: str) -> float | None:
+def _read_count(row: ResultRow, column: str) -> float | None:
     """A number of a row, unless a word for a call in it is unknown: then it stays out of ranking, statistics and learning."""
     names: tuple[CallField, ...] = tuple(CALL_FIELDS)
     is_unclear = any(read_call(getattr(row, name), name).unread is not None for name in names)
-    return None if is_unclear else _finite(getattr(row, column))
+    return None if is_unclear else _take_finite(getattr(row, column))
 
 
-def _finite(value: float | None) -> float | None:
+def _take_finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from prefect_assay.analysis.results.calls import Call, read_call
 from prefect_assay.analysis.results.design import DesignSummary
-from prefect_assay.analysis.results.formats import parquet_bytes, pyarrow_module
+from prefect_assay.analysis.results.formats import import_pyarrow, write_parquet
 from prefect_assay.analysis.results.row import HAS_RESULT, Level, ResultRow
 from prefect_assay.foreign_text import clean_text
 from prefect_assay.service.assays import QUANTITIES
@@ -50,54 +50,54 @@ _FORMULA: Final = re.compile(
 )
 
 
-def guarded(text: str) -> str:
+def guard_cell(text: str) -> str:
     """The text with an apostrophe before everything that a spreadsheet program could take for a formula."""
     return clean_text(_FORMULA.sub(r"\g<start>'\g<cell>", text))
 
 
-def summary_csv(summaries: Iterable[DesignSummary]) -> bytes:
+def write_summary_csv(summaries: Iterable[DesignSummary]) -> bytes:
     """One line per design in the given order, then the designer's own columns; UTF-8 with a byte order mark.
 
     An empty cell means "not reported". Numbers have all their digits; a designer's own cell that is a number remains one.
     """
     designs = tuple(summaries)
-    own = _own_columns(designs)
-    return people_csv(
+    own = _list_designer_columns(designs)
+    return write_people_csv(
         (*_COLUMNS, *own.values()),
         (
             [
-                *(cell(getattr(design, column)) for column in _COLUMNS),
-                *(_own_cell(design.attributes.get(column, "")) for column in own),
+                *(format_cell(getattr(design, column)) for column in _COLUMNS),
+                *(_format_designer_cell(design.attributes.get(column, "")) for column in own),
             ]
             for design in designs
         ),
     )
 
 
-def summary_json(summaries: Iterable[DesignSummary]) -> bytes:
+def write_summary_json(summaries: Iterable[DesignSummary]) -> bytes:
     """The same table for programs, with every text and number exactly as it is; `read_summary_json` reads it back."""
     return _DESIGNS.dump_json(tuple(summaries), indent=1, exclude_defaults=True) + b"\n"
 
 
 def read_summary_json(data: bytes) -> tuple[DesignSummary, ...]:
-    """The table of `summary_json`; ValueError if it is something else."""
+    """The table of `write_summary_json`; ValueError if it is something else."""
     return _DESIGNS.validate_json(data)
 
 
-def people_csv(header: Iterable[str], lines: Iterable[Iterable[str | float]]) -> bytes:
-    """Lines of cells, each made with `cell`, as CSV for a spreadsheet program: UTF-8 with a byte order mark."""
+def write_people_csv(header: Iterable[str], lines: Iterable[Iterable[str | float]]) -> bytes:
+    """Lines of cells, each made with `format_cell`, as CSV for a spreadsheet program: UTF-8 with a byte order mark."""
     buffer = io.StringIO(newline="")
     buffer.write(_BOM)  # without it, spreadsheet programs read another encoding
     writer = csv.writer(buffer)
-    writer.writerow(map(guarded, header))
+    writer.writerow(map(guard_cell, header))
     writer.writerows(lines)
     return buffer.getvalue().encode()
 
 
-def summary_lines(summaries: Iterable[DesignSummary]) -> Iterator[tuple[Any, ...]]:
+def list_summary_lines(summaries: Iterable[DesignSummary]) -> Iterator[tuple[Any, ...]]:
     """The same table as its header and its lines, with the values themselves; numbers of the designer's are numbers."""
     designs = tuple(summaries)
-    own = _own_columns(designs)
+    own = _list_designer_columns(designs)
     yield (*_COLUMNS, *own.values())
     for design in designs:
         values = (getattr(design, column) for column in _COLUMNS)
@@ -108,26 +108,26 @@ def summary_lines(summaries: Iterable[DesignSummary]) -> Iterator[tuple[Any, ...
         )
 
 
-def summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
+def write_summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
     """The same table as one Parquet file, texts exactly as they are; needs the `parquet` extra.
 
     `reasons` and `doubts` are lists of strings. The designer's own columns are strings.
     """
-    pa = pyarrow_module()
+    pa = import_pyarrow()
     designs = tuple(summaries)
-    own = _own_columns(designs)
-    schema = pa.schema([*summary_schema(), *((title, pa.string()) for title in own.values())])
+    own = _list_designer_columns(designs)
+    schema = pa.schema([*make_summary_schema(), *((title, pa.string()) for title in own.values())])
     lines = [
         design.model_dump(mode="json", exclude={"attributes"})
         | {title: design.attributes.get(column) for column, title in own.items()}
         for design in designs
     ]
-    return parquet_bytes(pa.Table.from_pylist(lines, schema=schema))
+    return write_parquet(pa.Table.from_pylist(lines, schema=schema))
 
 
-def summary_schema() -> tuple[tuple[str, Any], ...]:
+def make_summary_schema() -> tuple[tuple[str, Any], ...]:
     """Name and Arrow type of each column of the table, without the designer's own."""
-    pa = pyarrow_module()
+    pa = import_pyarrow()
     kinds = dict.fromkeys(_NUMBERS, pa.float64()) | {
         **dict.fromkeys(("control", "expects_binding", "simulated", "extrapolated"), pa.bool_()),
         **dict.fromkeys(("replicates", "replicates_averaged", "replicates_reported"), pa.int64()),
@@ -136,20 +136,20 @@ def summary_schema() -> tuple[tuple[str, Any], ...]:
     return tuple((column, kinds.get(column, pa.string())) for column in _COLUMNS)
 
 
-def competition_csv(summaries: Iterable[DesignSummary]) -> bytes:
+def write_competition_csv(summaries: Iterable[DesignSummary]) -> bytes:
     """One line per design with the column names and the null of the public EGFR competition's files; K_D in M.
 
     K_D is the laboratory's own, or else the mean over the replicates. A limit has its sign before the number, such as `>0.0001`.
     """
-    return _competition(
+    return _write_competition(
         COMPETITION_COLUMNS,
         (
             (
                 design.name,
-                _signed(design.reported_kd_M, design.reported_qualifier)
-                or _signed(design.kd_M, design.qualifier),
+                _format_signed(design.reported_kd_M, design.reported_qualifier)
+                or _format_signed(design.kd_M, design.qualifier),
                 design.binding_strength,
-                _published_call(design.binding),
+                _format_published_call(design.binding),
                 design.expression,
                 design.aa_string,
             )
@@ -158,17 +158,17 @@ def competition_csv(summaries: Iterable[DesignSummary]) -> bytes:
     )
 
 
-def competition_replicates_csv(rows: Iterable[ResultRow]) -> bytes:
+def write_competition_replicates_csv(rows: Iterable[ResultRow]) -> bytes:
     """One line per replicate, in the order of the rows, as in the competition's file; M, 1/(M s) and 1/s."""
-    return _competition(
+    return _write_competition(
         COMPETITION_REPLICATE_COLUMNS,
         (
             (
                 row.name,
                 row.replicate,
-                *_constants(row),
+                *_list_constants(row),
                 row.binding_strength,
-                _published_call(row.binding),
+                _format_published_call(row.binding),
                 row.expression,
             )
             for row in rows
@@ -177,33 +177,33 @@ def competition_replicates_csv(rows: Iterable[ResultRow]) -> bytes:
     )
 
 
-def _published_call(word: str | None) -> str | None:
+def _format_published_call(word: str | None) -> str | None:
     """A binding call in the words of the competition's files, `true` and `false`; other words as they came."""
     return {Call.BINDS: "true", Call.DOES_NOT_BIND: "false"}.get(read_call(word).call, word)
 
 
-def _competition(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
+def _write_competition(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
     buffer = io.StringIO(newline="")
     buffer.write(_BOM)
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([cell(_NULL if value is None else value) for value in line] for line in lines)
+    writer.writerows([format_cell(_NULL if value is None else value) for value in line] for line in lines)
     return buffer.getvalue().encode()
 
 
-def _signed(kd: float | None, qualifier: str | None) -> str | float | None:
+def _format_signed(kd: float | None, qualifier: str | None) -> str | float | None:
     """K_D, a limit as text: read as a number, it would pass for a measurement."""
     return kd if kd is None or qualifier is None else f"{qualifier}{kd}"
 
 
-def _constants(row: ResultRow) -> tuple[str | float | None, float | None, float | None]:
+def _list_constants(row: ResultRow) -> tuple[str | float | None, float | None, float | None]:
     """Fitted numbers of a non-binder are not constants."""
     if row.outcome in HAS_RESULT:
-        return _signed(row.kd_M, row.qualifier), row.kon_per_M_s, row.koff_per_s
+        return _format_signed(row.kd_M, row.qualifier), row.kon_per_M_s, row.koff_per_s
     return None, None, None
 
 
-def cell(value: Any) -> str | float:
+def format_cell(value: Any) -> str | float:
     """The cell of a value: numbers as they are, texts guarded, empty for None and for what is not a finite number."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -211,14 +211,14 @@ def cell(value: Any) -> str | float:
         return value if math.isfinite(value) else ""
     if value is None:
         return ""
-    return guarded("; ".join(value) if isinstance(value, tuple) else str(value))
+    return guard_cell("; ".join(value) if isinstance(value, tuple) else str(value))
 
 
-def _own_cell(text: str) -> str:
-    return text if _NUMBER.fullmatch(text) else guarded(text)
+def _format_designer_cell(text: str) -> str:
+    return text if _NUMBER.fullmatch(text) else guard_cell(text)
 
 
-def _own_columns(designs: Iterable[DesignSummary]) -> Mapping[str, str]:
+def _list_designer_columns(designs: Iterable[DesignSummary]) -> Mapping[str, str]:
     """The title of each of the designer's columns, in the order of the designs; one that is taken gets `design_`."""
     titles: dict[str, str] = {}
     taken = {column.lower() for column in _COLUMNS}

@@ -1,7 +1,7 @@
 """Turns the service's result records into tidy rows (contract 2.10).
 
 Nothing raises for odd content, so that a new field does not end a wait of ten days: the rest goes to `extra`, and a value that
-cannot be read is a line of `unread_values`.
+cannot be read is a line of `list_unread_values`.
 """
 
 import json
@@ -15,7 +15,7 @@ from prefect_assay.analysis.results.calls import CALL_FIELDS, read_call
 from prefect_assay.analysis.results.design import find_main_quantity
 from prefect_assay.analysis.results.interval import join_values
 from prefect_assay.analysis.results.mapping import ResultMapping
-from prefect_assay.analysis.results.matching import Matched, match
+from prefect_assay.analysis.results.matching import Matched, match_results
 from prefect_assay.analysis.results.measurements import (
     RecordReader,
     RecordReading,
@@ -45,7 +45,7 @@ _SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
 UNCLEAR_UNIT: Final = "not clear"
 
 
-def rows(
+def read_rows(
     results: Iterable[Result],
     *,
     experiment_code: str = "",
@@ -68,21 +68,21 @@ def rows(
     `mapping` declares fields that have no published meaning.
     """
     results = tuple(results)
-    matched = matched or match(results, ordered)
+    matched = matched or match_results(results, ordered)
     reader = RecordReader.of(results, highest_molar, mapping)
     made = [
         row
         for i, result in enumerate(results)
-        for row in _rows_of_result(i, result, experiment_code, matched, reader)
+        for row in _read_result(i, result, experiment_code, matched, reader)
     ]
     names = {design.name for design in matched.designs.values()}
     absent = [design for design in ordered if design.name not in names]
     unknown = Outcome.UNKNOWN if matched.nameless or unread else Outcome.MISSING
     outcome = unknown if complete else Outcome.PENDING
-    return (*made, *(_absent_row(design, experiment_code, outcome) for design in absent))
+    return (*made, *(_make_absent_row(design, experiment_code, outcome) for design in absent))
 
 
-def unread_values(results: Iterable[Result], mapping: ResultMapping | None = None) -> tuple[str, ...]:
+def list_unread_values(results: Iterable[Result], mapping: ResultMapping | None = None) -> tuple[str, ...]:
     """A line per result and value that is not read, with the reason: numbers, qualifiers, units and words for calls."""
     results = tuple(results)
     reader = RecordReader.of(results, mapping=mapping)
@@ -99,7 +99,7 @@ def unread_values(results: Iterable[Result], mapping: ResultMapping | None = Non
     )
 
 
-def outcome_of(values: Mapping[str, Any]) -> Outcome:
+def find_outcome(values: Mapping[str, Any]) -> Outcome:
     """The outcome of a row by its words and columns, such as those of a table of measurements."""
     return decide_outcome(
         {name: read_call(values.get(name), name) for name in CALL_FIELDS},
@@ -108,7 +108,7 @@ def outcome_of(values: Mapping[str, Any]) -> Outcome:
     )
 
 
-def _absent_row(design: ProteinSequence, experiment_code: str, outcome: Outcome) -> ResultRow:
+def _make_absent_row(design: ProteinSequence, experiment_code: str, outcome: Outcome) -> ResultRow:
     return ResultRow(
         experiment_code=experiment_code,
         result_id="",
@@ -121,7 +121,7 @@ def _absent_row(design: ProteinSequence, experiment_code: str, outcome: Outcome)
     )
 
 
-def _rows_of_result(
+def _read_result(
     index: int, result: Result, experiment_code: str, matched: Matched, reader: RecordReader
 ) -> Iterator[ResultRow]:
     """The rows of a result: entries about one design are its replicates."""
@@ -131,8 +131,7 @@ def _rows_of_result(
         groups[matched.name((index, number)), name_assay_type(result, entry), target].append(number)
     for numbers in groups.values():
         made = [
-            list(_rows_of_entry((index, number), result, experiment_code, matched, reader))
-            for number in numbers
+            list(_read_entry((index, number), result, experiment_code, matched, reader)) for number in numbers
         ]
         if len(made) == 1:
             yield from made[0]
@@ -140,12 +139,12 @@ def _rows_of_result(
             yield from _join_replicates(made)
 
 
-def _rows_of_entry(
+def _read_entry(
     place: tuple[int, int], result: Result, experiment_code: str, matched: Matched, reader: RecordReader
 ) -> Iterator[ResultRow]:
     entry = result.summary[place[1]]
     ordered = matched.designs.get(place)
-    control = _control(entry)
+    control = _read_control(entry)
     shared = {
         "experiment_code": experiment_code,
         "result_id": result.id,
@@ -155,17 +154,17 @@ def _rows_of_entry(
         "aa_string": entry.aa_string or (ordered.aa_string if ordered else None),
     }
     whole = reader.read(result, entry, entry)
-    yield _row(shared, result, entry, entry, whole, reader)
+    yield _make_row(shared, result, entry, entry, whole, reader)
     for part in entry.replicates:
         reading = reader.read(result, entry, part)
         if whole.is_called and not reading.is_called and whole.outcome not in HAS_RESULT:
             reading = replace(
                 reading, outcome=whole.outcome
             )  # what is called of the design holds for each replicate
-        yield _row(shared, result, entry, part, reading, reader)
+        yield _make_row(shared, result, entry, part, reading, reader)
 
 
-def _row(
+def _make_row(
     shared: Mapping[str, Any],
     result: Result,
     entry: ResultEntry,
@@ -177,10 +176,10 @@ def _row(
     record = places[0]
     values = {
         **reading.columns,
-        "log10_kd": _log10(reading.columns["kd_M"]),
-        "kd_log_std": _number(record.get("kd_log_std")),
-        "fit_quality": _text(record.get("fit_quality")),
-        "replicate": _whole(record.get("replicate")),
+        "log10_kd": _compute_log10(reading.columns["kd_M"]),
+        "kd_log_std": _format_number(record.get("kd_log_std")),
+        "fit_quality": _read_text(record.get("fit_quality")),
+        "replicate": _read_whole(record.get("replicate")),
         "doubt": "; ".join(reading.doubts) or None,
     }
     own = {name for name in ("kd_log_std", "fit_quality", "replicate") if values[name] is not None}
@@ -203,7 +202,7 @@ def _row(
         **values,
         level=Level.SUMMARY if part is entry else Level.REPLICATE,
         outcome=reading.outcome,
-        extra=_json(extra),
+        extra=_dump_json(extra),
     )
 
 
@@ -255,9 +254,9 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
             "fit_quality": None,
             **values,
             **words,
-            "log10_kd": _log10(values["kd_M"]),
+            "log10_kd": _compute_log10(values["kd_M"]),
             "doubt": "; ".join(doubts) or None,
-            "extra": _json({"replicates_listed": len(replicates)}),
+            "extra": _dump_json({"replicates_listed": len(replicates)}),
         }
     )
     numbers = [row.replicate for row in replicates]
@@ -268,7 +267,7 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
         )
 
 
-def _control(entry: ResultEntry) -> bool | None:
+def _read_control(entry: ResultEntry) -> bool | None:
     value = entry.sequence.get("control") if isinstance(entry.sequence, dict) else None
     return value if isinstance(value, bool) else None
 
@@ -281,11 +280,11 @@ def _keep_rest_of_sequence(extra: dict[str, Any]) -> None:
             extra["sequence"] = rest
 
 
-def _json(extra: Mapping[str, Any]) -> str | None:
+def _dump_json(extra: Mapping[str, Any]) -> str | None:
     return json.dumps(extra, sort_keys=True, ensure_ascii=False) if extra else None
 
 
-def _number(value: Any) -> float | None:
+def _format_number(value: Any) -> float | None:
     """A finite number, or None. Null is not zero, and NaN is not a measurement."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -296,14 +295,14 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _whole(value: Any) -> int | None:
-    number = _number(value)
+def _read_whole(value: Any) -> int | None:
+    number = _format_number(value)
     return int(number) if number is not None and number.is_integer() else None
 
 
-def _log10(value: float | None) -> float | None:
+def _compute_log10(value: float | None) -> float | None:
     return math.log10(value) if value else None
 
 
-def _text(value: Any) -> str | None:
+def _read_text(value: Any) -> str | None:
     return value if isinstance(value, str) else None

@@ -20,7 +20,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # no 
 _TEXT_MAX: Final = 32_767  # characters of a cell
 
 
-def workbook(sheets: Mapping[str, Iterable[Iterable[Any]]]) -> bytes:
+def write_workbook(sheets: Mapping[str, Iterable[Iterable[Any]]]) -> bytes:
     """One sheet per name, of lines of cells: numbers, booleans, texts, or None for an empty cell. It is not compressed."""
     names = list(sheets)
     numbers = range(1, len(names) + 1)
@@ -48,7 +48,7 @@ def workbook(sheets: Mapping[str, Iterable[Iterable[Any]]]) -> bytes:
         )
         + "</Relationships>",
         **{
-            f"xl/worksheets/sheet{n}.xml": _sheet(sheets[name])
+            f"xl/worksheets/sheet{n}.xml": _write_sheet(sheets[name])
             for n, name in zip(numbers, names, strict=True)
         },
     }
@@ -59,12 +59,12 @@ def workbook(sheets: Mapping[str, Iterable[Iterable[Any]]]) -> bytes:
     return buffer.getvalue()
 
 
-def _sheet(lines: Iterable[Iterable[Any]]) -> str:
-    rows = "".join(f"<row>{''.join(map(_cell, line))}</row>" for line in lines)
+def _write_sheet(lines: Iterable[Iterable[Any]]) -> str:
+    rows = "".join(f"<row>{''.join(map(_write_cell, line))}</row>" for line in lines)
     return f'<worksheet xmlns="{_MAIN}"><sheetData>{rows}</sheetData></worksheet>'
 
 
-def _cell(value: Any) -> str:
+def _write_cell(value: Any) -> str:
     if value is None or value == "":
         return "<c/>"
     if isinstance(value, bool):

@@ -15,8 +15,8 @@ from scipy.sparse import csr_array, hstack
 from scipy.stats import sem
 from sklearn.linear_model import Ridge
 
-from prefect_assay.analysis.results import DesignSummary, is_hit, objective_value
-from prefect_assay.analysis.results.repeats import residues_of
+from prefect_assay.analysis.results import DesignSummary, get_objective_value, is_hit
+from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.selection.candidates import Floats, read_number
 from prefect_assay.analysis.selection.choose import choose_designs
 from prefect_assay.analysis.selection.evidence import orient_values
@@ -160,12 +160,12 @@ class _Game:
             raise InputError(problem)
         any_pool = pool_of([Candidate(name="none", sequence="A")])
         results, _ = take_results_of_target(any_pool, designs, settings)
-        with_residues = [design for design in results if residues_of(design)]
+        with_residues = [design for design in results if get_residues(design)]
         self._controls = [design for design in with_residues if design.control]  # known from the start
         by_residues: dict[str, DesignSummary] = {}
         for design in with_residues:
             if self._is_hit(design) is not None:
-                by_residues.setdefault(residues_of(design), design)
+                by_residues.setdefault(get_residues(design), design)
         self._residues = [*by_residues]
         self._designs = [
             design.model_copy(update={"name": f"{design.name}#{number}"})
@@ -178,7 +178,7 @@ class _Game:
                 f"{count} designs with residues and an outcome, {hits} of them hits: purchases can be compared from {_FEWEST} designs "
                 "on, of which some hit and some do not; give a larger table, a target or a hit limit"
             )
-        values = [objective_value(design, settings.objective) for design in self._designs]
+        values = [get_objective_value(design, settings.objective) for design in self._designs]
         self._values = orient_values(values, settings.objective)
         self._families = number_families(self._residues)
         self._is_for_best = settings.aim is Aim.BEST
@@ -232,7 +232,7 @@ class _Game:
     def _list_policies(self) -> Iterator[tuple[str, Pick]]:
         yield SelectionPolicy.GP, self._make_picker(SelectionPolicy.GP)
         yield RIDGE, self._pick_by_ridge
-        if references := [residues_of(design) for design in self._controls]:
+        if references := [get_residues(design) for design in self._controls]:
             edits = [-min(count_edits(text, known) for known in references) for text in self._residues]
             yield FEWEST_EDITS, _pick_by(np.array(edits, dtype=np.float64))
         if self._settings.score_column is not None:

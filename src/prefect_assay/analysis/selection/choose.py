@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from prefect_assay.analysis.results import is_hit
-from prefect_assay.analysis.results.repeats import residues_of
+from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.selection.candidates import (
     Candidates,
     keep_best_duplicates,
@@ -72,7 +72,7 @@ def choose_designs(
     fates = np.full(len(pool), _PLACES[Fate.RANKED_LOWER], dtype=np.uint8)
     if not settings.repeat_measured:
         # A target that is called otherwise in the history than in the pool must not be a reason to buy designs again.
-        measured = set(map(residues_of, results or history.designs))
+        measured = set(map(get_residues, results or history.designs))
         is_measured = np.array([residues in measured for residues in pool.residues], dtype=np.bool_)
         fates[is_measured] = _PLACES[Fate.MEASURED]
     fates[controls] = _PLACES[Fate.CONTROL]

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from prefect_assay.analysis.results import DesignSummary, HitRate, is_hit, objective_value
-from prefect_assay.analysis.results.hits import limit_of
-from prefect_assay.analysis.results.repeats import join_repeats, residues_of
+from prefect_assay.analysis.results import DesignSummary, HitRate, get_objective_value, is_hit
+from prefect_assay.analysis.results.hits import find_limit
+from prefect_assay.analysis.results.repeats import get_residues, join_repeats
 from prefect_assay.analysis.selection.candidates import Floats
 from prefect_assay.designs.selection import Aim, SelectionSettings
 from prefect_assay.service.assays import Objective, describe_objective
@@ -70,7 +70,7 @@ def find_aim(designs: Iterable[DesignSummary], settings: SelectionSettings) -> t
         for design in join_repeats(designs)
         if (hit := is_hit(design, objective, limit)) is not None
     ]
-    valued = sum(objective_value(design, objective) is not None for hit, design in hits if hit)
+    valued = sum(get_objective_value(design, objective) is not None for hit, design in hits if hit)
     rate = HitRate(sum(hit for hit, _ in hits), len(hits))
     if limit is None and valued >= _FEWEST and valued > rate.hits / 2 and rate.hits > _MOST_HIT * rate.known:
         return Aim.BEST, (
@@ -85,7 +85,7 @@ def read_evidence(designs: Sequence[DesignSummary], settings: SelectionSettings)
     limit = settings.hit_limit if aim is Aim.HITS else None
     measured: dict[str, tuple[DesignSummary, list[float]]] = {}
     for design in designs:
-        residues, hit = residues_of(design), is_hit(design, settings.objective, limit)
+        residues, hit = get_residues(design), is_hit(design, settings.objective, limit)
         value = None if hit is None else float(hit)
         if aim is Aim.BEST and not design.control:
             value = _read_value(design, settings.objective, hit=hit)
@@ -101,8 +101,8 @@ def read_evidence(designs: Sequence[DesignSummary], settings: SelectionSettings)
 
 def _read_value(design: DesignSummary, objective: Objective, *, hit: bool | None) -> float | None:
     """More is better. A failure is -inf and a hit without a value NaN; a limit counts as its value; None says nothing."""
-    value = objective_value(design, objective)
-    if value is None and (limit := limit_of(design, objective)) is not None:
+    value = get_objective_value(design, objective)
+    if value is None and (limit := find_limit(design, objective)) is not None:
         value = limit[0]
     if value is None:
         return None if hit is None else math.nan if hit else -math.inf

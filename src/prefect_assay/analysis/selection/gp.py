@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from prefect_assay.analysis.results import DesignSummary, Outcome, objective_value, objective_words
-from prefect_assay.analysis.results.repeats import residues_of
+from prefect_assay.analysis.results import DesignSummary, Outcome, format_objective, get_objective_value
+from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.selection.candidates import Candidates, Floats, Mask
 from prefect_assay.analysis.selection.evidence import Evidence, read_evidence
 from prefect_assay.analysis.selection.features import (
@@ -87,7 +87,7 @@ class GaussianProcessRanking:
         self._places = order[free[order]]
         residues = [candidates.pool.residues[place] for place in self._places.tolist()]
         sites, self._evidence = _find_library(residues, _limit_number(read_evidence(results, settings)))
-        residues += map(residues_of, self._evidence.designs)
+        residues += map(get_residues, self._evidence.designs)
         self._features, ranks = self._make_features(residues, sites)
         self._expected = self._expect(ranks, _find_references(candidates, results))
         expected = sum(self._expected.values(), np.zeros(len(residues)))
@@ -254,11 +254,11 @@ class GaussianProcessRanking:
         sequence = self._features.list_parts()["sequence"]
         alike = (self._measured[:, sequence] @ row[:, sequence].T).toarray().ravel()
         design = self._evidence.designs[place := int(alike.round(_DIGITS).argmax())]
-        identity = measure_identity(residues, residues_of(design))
+        identity = measure_identity(residues, get_residues(design))
         outcome = design.outcome.value.replace("_", " ")
         if design.outcome is Outcome.NO_EXPRESSION:
             outcome = "no expression"
-        elif not self._is_for_hits and objective_value(design, self._settings.objective) is not None:
+        elif not self._is_for_hits and get_objective_value(design, self._settings.objective) is not None:
             outcome = self._format(float(self._evidence.values[place]))
         return f"most like {design.name} ({identity:.0%} identical, {outcome})"
 
@@ -271,7 +271,7 @@ class GaussianProcessRanking:
         is_affinity = scale.objective is Objective.AFFINITY
         if value is None:
             return "no binding" if is_affinity else "nothing"
-        return objective_words(value * _NM if is_affinity else value, scale.objective)
+        return format_objective(value * _NM if is_affinity else value, scale.objective)
 
 
 def _take(evidence: Evidence, kept: NDArray[np.intp], note: str) -> Evidence:
@@ -297,7 +297,7 @@ def _find_library(residues: Sequence[str], evidence: Evidence) -> tuple[NDArray[
     """The varied sites of a library, and only what was measured of its variants; None for a pool."""
     if find_sites(residues) is None:
         return None, evidence
-    texts = [residues_of(design) for design in evidence.designs]
+    texts = [get_residues(design) for design in evidence.designs]
     kept = [place for place, text in enumerate(texts) if len(text) == len(residues[0])]
     if dropped := len(texts) - len(kept):
         note = (
@@ -312,7 +312,7 @@ def _find_references(candidates: Candidates, results: Sequence[DesignSummary]) -
     pool = candidates.pool
     parents = {parent for named in candidates.parents for parent in named}
     texts = [pool.residues[place] for place in sorted(pool.controls)]
-    texts += [residues_of(design) for design in results if design.control or design.name in parents]
+    texts += [get_residues(design) for design in results if design.control or design.name in parents]
     if parents:
         texts += [text for name, text in zip(pool.names, pool.residues, strict=True) if name in parents]
     return list(dict.fromkeys(filter(None, texts)))

@@ -36,10 +36,10 @@ from prefect_assay.analysis.results.calls import (
     CallField,
     read_call,
 )
-from prefect_assay.analysis.results.formats import table_content
+from prefect_assay.analysis.results.formats import read_content
 from prefect_assay.analysis.results.quantities import SIGNS
-from prefect_assay.analysis.results.repeats import residues_of
-from prefect_assay.analysis.results.tidy import outcome_of
+from prefect_assay.analysis.results.repeats import get_residues
+from prefect_assay.analysis.results.tidy import find_outcome
 from prefect_assay.analysis.selection.merging import Entry, merge_entries, summarize_replicates
 from prefect_assay.designs.chains import mangled_names
 from prefect_assay.designs.readers.columns import (
@@ -90,13 +90,13 @@ class History:
 
     def residues(self) -> frozenset[str]:
         """The residues of all designs that were measured or ordered."""
-        return frozenset(filter(None, map(residues_of, self.designs)))
+        return frozenset(filter(None, map(get_residues, self.designs)))
 
 
 def make_history(designs: Iterable[DesignSummary], notes: Sequence[str] = ()) -> History:
     """The history of designs that are in memory, such as the summary of a campaign."""
     kept = tuple(designs)
-    if nameless := sum(not residues_of(design) for design in kept):
+    if nameless := sum(not get_residues(design) for design in kept):
         more = f"{nameless} of {len(kept)} measured designs have no residues: they count only for hit rates"
         notes = (*notes, more)
     return History(kept, tuple(notes))
@@ -148,7 +148,7 @@ class _Reader:
         self._labels: list[str] = []  # of each row; files that were joined are several tables
 
     def read(self, table: Table) -> list[Entry]:
-        self._read_cells(table_content(table))
+        self._read_cells(read_content(table))
         if set(COLUMNS) >= set(self._titles) >= _TIDY:
             return self._read_results()
         if set(self._titles) >= _SUMMARY:
@@ -252,7 +252,7 @@ class _Reader:
         """K_D of each row. The number next to a negative or an unknown call is not read."""
         width = len(self._titles)
         rows = [
-            cells if outcome_of({**called, "kd_M": 1.0}) is Outcome.MEASURED else [""] * width
+            cells if find_outcome({**called, "kd_M": 1.0}) is Outcome.MEASURED else [""] * width
             for (_, cells), called in zip(self._rows, calls, strict=True)
         ]
         with self._refusing_unclear():
@@ -332,7 +332,7 @@ class _Columns:
         if affinity.binds is False and read_call(called.get("binding")).call is Call.NOT_STATED:
             words["binding"] = "false"
         values: dict[str, Any] = {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier}
-        outcome = outcome_of({**words, **values})
+        outcome = find_outcome({**words, **values})
         values |= {field: _read_cell(cells, column).lower() or None for field, column in self.calls.items()}
         values["binding"] = _BINDING.get(read_call(words.get("binding")).call, "unknown")
         return ResultRow(

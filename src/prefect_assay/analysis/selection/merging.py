@@ -15,10 +15,10 @@ from prefect_assay.analysis.results import (
     Outcome,
     ResultRow,
 )
-from prefect_assay.analysis.results.interval import averaged, join_values
-from prefect_assay.analysis.results.repeats import residues_of
+from prefect_assay.analysis.results.interval import find_averaged, join_values
+from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN
-from prefect_assay.analysis.results.tables import guarded
+from prefect_assay.analysis.results.tables import guard_cell
 from prefect_assay.service.words import many
 
 _TIERS: Final = {outcome: place for place, outcome in enumerate(Outcome)}
@@ -37,7 +37,7 @@ class Entry:
     @property
     def residues(self) -> str:
         """Upper case; empty where the table has none."""
-        return residues_of(self.design)
+        return get_residues(self.design)
 
     @property
     def measurements(self) -> tuple[ResultRow, ...]:
@@ -104,7 +104,7 @@ def _is_of_one_experiment(first: Entry, second: Entry) -> bool:
     return bool(
         a.experiment_code
         and a.experiment_code == b.experiment_code
-        and guarded(a.name) == guarded(b.name)
+        and guard_cell(a.name) == guard_cell(b.name)
         and (not a.result_type or not b.result_type or a.result_type == b.result_type)
     )
 
@@ -139,7 +139,11 @@ def _has_equal_values(first: Entry, second: Entry) -> bool:
         a.kd_M is None or b.kd_M is None
     ):  # a table of replicates may have values where the summary has only the call
         return {a.outcome, b.outcome} <= HAS_RESULT
-    if _is_same_value(a, b) or averaged(a.kd_M, second.replicates) or averaged(b.kd_M, first.replicates):
+    if (
+        _is_same_value(a, b)
+        or find_averaged(a.kd_M, second.replicates)
+        or find_averaged(b.kd_M, first.replicates)
+    ):
         return True
     # Tables give the laboratory's mean, the one over all replicates, or both.
     values, others = ([kd for kd in (design.kd_M, design.reported_kd_M) if kd] for design in (a, b))

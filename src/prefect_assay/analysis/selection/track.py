@@ -14,9 +14,9 @@ from typing import Final
 from prefect_assay.analysis.results import (
     DesignSummary,
     HitRate,
-    hit_rates,
+    count_hit_rates,
+    get_objective_value,
     is_hit,
-    objective_value,
 )
 from prefect_assay.analysis.results.repeats import join_repeats
 from prefect_assay.designs.candidate import method_of
@@ -66,7 +66,7 @@ def count_by_method(
     def get_method(design: DesignSummary) -> str:
         return method_of(design.attributes) or NO_METHOD
 
-    rates = hit_rates(designs, get_method, settings.objective, settings.hit_limit)
+    rates = count_hit_rates(designs, get_method, settings.objective, settings.hit_limit)
     measured = Counter(get_method(design) for design in join_repeats(designs) if not design.control)
     open_orders, not_chosen = Counter[str](), Counter[str]()
     for total, counts in ((open_orders, unanswered), (not_chosen, passed_over)):
@@ -91,7 +91,7 @@ def correlate_score(
         (score, sign * value)
         for design in join_repeats(designs)
         if not design.control
-        and (value := objective_value(design, settings.objective)) is not None
+        and (value := get_objective_value(design, settings.objective)) is not None
         and (score := read_score(design.attributes.get(column, ""))) is not None
     ]
     return ScoreRecord(column, len(pairs), _correlate(pairs))

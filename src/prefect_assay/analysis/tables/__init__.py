@@ -7,11 +7,11 @@ from prefect_assay.analysis.tables.candidates import (
     ProposedCandidate,
     ProposedRound,
     check_candidates,
-    proposals,
-    sequence_digest,
+    digest_sequence,
+    read_proposals,
     write_candidates,
 )
-from prefect_assay.analysis.tables.designs import MeasuredDesigns, Unanswered, measured_designs
+from prefect_assay.analysis.tables.designs import MeasuredDesigns, Unanswered, read_measured_designs
 from prefect_assay.analysis.tables.files import (
     SUMMARY_PATH,
     UpdatedTables,
@@ -21,17 +21,17 @@ from prefect_assay.analysis.tables.files import (
 )
 from prefect_assay.analysis.tables.reread import (
     RereadExperiment,
-    archived_mapping,
     describe_measurement,
-    mapping_document,
+    make_mapping_document,
+    read_archived_mapping,
     reread_experiments,
 )
 from prefect_assay.analysis.tables.rows import Query, query_rows, read_earlier_replicates
 from prefect_assay.analysis.tables.summary import (
     SummaryTable,
     read_designs,
-    reported_designs,
-    summary_table,
+    read_reported_designs,
+    read_summary_table,
 )
 
 __all__ = [
@@ -44,20 +44,20 @@ __all__ = [
     "SummaryTable",
     "Unanswered",
     "UpdatedTables",
-    "archived_mapping",
     "check_candidates",
     "check_tables",
     "describe_measurement",
-    "mapping_document",
-    "measured_designs",
-    "proposals",
+    "digest_sequence",
+    "make_mapping_document",
     "query_rows",
+    "read_archived_mapping",
     "read_designs",
     "read_earlier_replicates",
-    "reported_designs",
+    "read_measured_designs",
+    "read_proposals",
+    "read_reported_designs",
+    "read_summary_table",
     "reread_experiments",
-    "sequence_digest",
-    "summary_table",
     "update_tables",
     "write_candidates",
     "write_newest_table",

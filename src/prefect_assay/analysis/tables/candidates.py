@@ -15,9 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
-from prefect_assay.analysis.results.formats import pyarrow_module
-from prefect_assay.analysis.tables.files import MEDIA_TYPE, fit_schema, opened_parquet
-from prefect_assay.analysis.tables.rows import compute_module
+from prefect_assay.analysis.results.formats import import_pyarrow
+from prefect_assay.analysis.tables.files import MEDIA_TYPE, fit_schema, open_parquet
+from prefect_assay.analysis.tables.rows import import_compute
 from prefect_assay.archive import Store
 from prefect_assay.archive.formats import table_metadata
 from prefect_assay.archive.layout import candidates_folder, candidates_key, is_table
@@ -84,7 +84,7 @@ class Decision(NamedTuple):
     sequence: str | None
 
 
-def sequence_digest(residues: str) -> str:
+def digest_sequence(residues: str) -> str:
     """The SHA-256 (hex) of the residues in upper case without white space: how a candidate finds its results."""
     return hashlib.sha256("".join(residues.split()).upper().encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -100,7 +100,7 @@ def write_candidates(
     """
     with TemporaryDirectory(prefix="assay-") as folder:
         path = Path(folder) / "candidates.parquet"
-        _write(path, of, iter(candidates))
+        _write_file(path, of, iter(candidates))
         key = candidates_key(prefix, of.loop_id, of.round_number)
         store.replace(key, path, MEDIA_TYPE)
     return store.location(key)
@@ -112,9 +112,9 @@ def check_candidates(store: Store, prefix: str) -> Iterator[Finding]:
     Raises:
         ArchiveUnavailable: the archive cannot be read now.
     """
-    for key in _keys(store, prefix):
+    for key in _list_keys(store, prefix):
         try:
-            with _opened(store, key) as file:
+            with _open_file(store, key) as file:
                 for _ in file.iter_batches(_BATCH):
                     pass
         except ArchiveUnavailable:
@@ -125,11 +125,11 @@ def check_candidates(store: Store, prefix: str) -> Iterator[Finding]:
             yield Finding(kind="changed", key=key, detail=error.message)
 
 
-def proposals(store: Store, prefix: str, loop_id: str | None = None) -> tuple[Proposals, ...]:
+def read_proposals(store: Store, prefix: str, loop_id: str | None = None) -> tuple[Proposals, ...]:
     """The number of candidates per round, method and fate, of one loop or of all; empty without any file."""
     counts: Counter[tuple[Any, ...]] = Counter()
     columns = ["loop_id", "round_number", "method", "fate", "control"]
-    for batch in _batches(store, prefix, loop_id, ~compute_module().field("control"), columns):
+    for batch in _read_batches(store, prefix, loop_id, ~import_compute().field("control"), columns):
         counts.update(zip(*(column.to_pylist() for column in batch.columns[:-1]), strict=True))
     order = sorted(counts, key=lambda row: tuple(str(value).rjust(6) for value in row))
     return tuple(Proposals._make((*row, counts[row])) for row in order)
@@ -140,28 +140,28 @@ def read_decisions(
 ) -> Mapping[str, Mapping[str, Mapping[str, Decision]]]:
     """All chosen candidates: by campaign id, sequence digest and name; the same residues may have another tag."""
     decisions: dict[str, dict[str, dict[str, Decision]]] = {}
-    is_bought = compute_module().field("fate").isin(_BOUGHT)
-    for batch in _batches(store, prefix, loop_id, is_bought):
+    is_bought = import_compute().field("fate").isin(_BOUGHT)
+    for batch in _read_batches(store, prefix, loop_id, is_bought):
         for row in batch.to_pylist():
             named = decisions.setdefault(row["campaign_id"], {}).setdefault(row["sequence_sha256"], {})
-            named[row["name"]] = Decision(row["control"], _attributes(row), row["sequence"])
+            named[row["name"]] = Decision(row["control"], _read_attributes(row), row["sequence"])
     return decisions
 
 
-def _batches(
+def _read_batches(
     store: Store, prefix: str, loop_id: str | None, condition: Any, columns: list[str] | None = None
 ) -> Iterator[Any]:
     """The rows that fit a condition, with these columns; those that another version did not write are empty."""
-    pa = pyarrow_module()
-    schema = pa.schema([_schema(pa).field(name) for name in columns or _schema(pa).names])
-    for key in _keys(store, prefix, loop_id):
-        with _opened(store, key) as file:
+    pa = import_pyarrow()
+    schema = pa.schema([_make_schema(pa).field(name) for name in columns or _make_schema(pa).names])
+    for key in _list_keys(store, prefix, loop_id):
+        with _open_file(store, key) as file:
             written = [name for name in schema.names if name in file.schema_arrow.names]
             for batch in file.iter_batches(_BATCH, columns=written):
                 yield from fit_schema(pa.Table.from_batches([batch]), schema).filter(condition).to_batches()
 
 
-def _attributes(row: Mapping[str, Any]) -> dict[str, str]:
+def _read_attributes(row: Mapping[str, Any]) -> dict[str, str]:
     columns: dict[str, str] = json.loads(row["columns"] or "{}")
     decided = {
         METHOD: None if method_of(columns) else row["method"],
@@ -175,25 +175,25 @@ def _attributes(row: Mapping[str, Any]) -> dict[str, str]:
     return {**columns, **{title: str(value) for title, value in decided.items() if value not in {None, ""}}}
 
 
-def _keys(store: Store, prefix: str, loop_id: str | None = None) -> list[str]:
-    pyarrow_module()
+def _list_keys(store: Store, prefix: str, loop_id: str | None = None) -> list[str]:
+    import_pyarrow()
     return sorted(filter(is_table, store.keys(candidates_folder(prefix, loop_id))))
 
 
 @contextmanager
-def _opened(store: Store, key: str) -> Iterator[Any]:
+def _open_file(store: Store, key: str) -> Iterator[Any]:
     with TemporaryDirectory(prefix="assay-") as folder:
         path = Path(folder) / "candidates.parquet"
         save_chunks(store.stream(key), path)
-        with opened_parquet(path, store.location(key)) as file:
+        with open_parquet(path, store.location(key)) as file:
             yield file
 
 
-def _write(path: Path, of: ProposedRound, candidates: Iterator[ProposedCandidate]) -> None:
+def _write_file(path: Path, of: ProposedRound, candidates: Iterator[ProposedCandidate]) -> None:
     from pyarrow import parquet  # noqa: PLC0415  an optional extra
 
-    pa = pyarrow_module()
-    schema = _schema(pa)
+    pa = import_pyarrow()
+    schema = _make_schema(pa)
     with parquet.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
         while batch := list(islice(candidates, _BATCH)):
             shared = [[value] * len(batch) for value in of]
@@ -202,7 +202,7 @@ def _write(path: Path, of: ProposedRound, candidates: Iterator[ProposedCandidate
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-def _schema(pa: Any) -> Any:
+def _make_schema(pa: Any) -> Any:
     kinds = {
         **dict.fromkeys(("round_number", "seed", "rank", "price_cents"), pa.int64()),
         "proposed_at": pa.timestamp("us", tz="UTC"),

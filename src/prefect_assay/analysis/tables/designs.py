@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
-from prefect_assay.analysis.tables.candidates import Decision, read_decisions, sequence_digest
+from prefect_assay.analysis.tables.candidates import Decision, digest_sequence, read_decisions
 from prefect_assay.analysis.tables.files import Source
-from prefect_assay.analysis.tables.rows import outdated_notes, registered_versions
-from prefect_assay.analysis.tables.summary import read_rows, summary_table
+from prefect_assay.analysis.tables.rows import list_outdated_notes, list_registered_versions
+from prefect_assay.analysis.tables.summary import read_rows, read_summary_table
 from prefect_assay.archive import Store
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import PLAN_CODE, experiment_folder, safe_name, safe_prefix
@@ -43,7 +43,7 @@ class MeasuredDesigns(NamedTuple):
     unread_plans: tuple[str, ...] = ()
 
 
-def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> MeasuredDesigns:
+def read_measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> MeasuredDesigns:
     """The designs of all campaigns, or of a loop's; empty as long as none has results.
 
     Raises:
@@ -65,14 +65,16 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
     for campaign_id, measured in read_rows(store, prefix, campaigns).items():
         sources += measured.sources
         folder = experiment_folder(prefix, campaign_id, PLAN_CODE)
-        plan = plans[campaign_id] = _noted_plan(store, folder, campaign_id, unread)
-        table = summary_table(store, prefix, campaign_id, measured.rows, targets=measured.targets, plan=plan)
+        plan = plans[campaign_id] = _read_plan_with_notes(store, folder, campaign_id, unread)
+        table = read_summary_table(
+            store, prefix, campaign_id, measured.rows, targets=measured.targets, plan=plan
+        )
         notes += table.notes
         known.setdefault(campaign_id, set()).update(row.name for row in measured.rows)
-        residues = _residues(plan)
+        residues = _list_residues(plan)
         for design in table.designs:
             aa_string = residues.get(design.name) or design.aa_string
-            digest = sequence_digest(aa_string or "")
+            digest = digest_sequence(aa_string or "")
             decided = decisions.get(campaign_id, {}).get(digest, {})
             name = design.name if len(decided) != 1 else next(iter(decided))
             answered.add((campaign_id, digest, name))
@@ -92,33 +94,36 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
         if absent:
             if campaign_id not in plans:
                 folder = experiment_folder(prefix, campaign_id, PLAN_CODE)
-                plans[campaign_id] = _noted_plan(store, folder, campaign_id, unread)
-            keys = _order_keys(plans[campaign_id])
+                plans[campaign_id] = _read_plan_with_notes(store, folder, campaign_id, unread)
+            keys = _list_order_keys(plans[campaign_id])
             unanswered += (
                 Unanswered(
-                    campaign_id, keys.get(name), _pending(campaign_id, name, decision), campaign_id in unread
+                    campaign_id,
+                    keys.get(name),
+                    _list_pending(campaign_id, name, decision),
+                    campaign_id in unread,
                 )
                 for name, decision in absent.items()
             )
-    registered = registered_versions(store, prefix, campaigns)
+    registered = list_registered_versions(store, prefix, campaigns)
     if loop_id is None:
         planned_in = {campaign for campaign, code in registered if code == PLAN_CODE}
         for campaign in planned_in - {safe_name(campaign_id) for campaign_id in plans}:
             folder = join_key(safe_prefix(prefix), campaign, PLAN_CODE)
-            plans[campaign] = _noted_plan(store, folder, campaign, unread)
+            plans[campaign] = _read_plan_with_notes(store, folder, campaign, unread)
     planned = tuple(
         design
         for _, plan in sorted(plans.items())
         if plan
-        for design in _open(plan, known.get(plan.campaign_id, set()))
+        for design in _list_open_designs(plan, known.get(plan.campaign_id, set()))
     )
-    notes += outdated_notes(store, prefix, registered, sources)
+    notes += list_outdated_notes(store, prefix, registered, sources)
     return MeasuredDesigns(
         tuple(found), tuple(unanswered), planned, tuple(notes), tuple(sorted(unread.values()))
     )
 
 
-def _open(plan: Plan, known: set[str]) -> Iterator[Unanswered]:
+def _list_open_designs(plan: Plan, known: set[str]) -> Iterator[Unanswered]:
     """The planned designs that are not known, controls left out."""
     for each in plan.experiments:
         for name, value in each.spec.sequences.items():
@@ -135,7 +140,7 @@ def _open(plan: Plan, known: set[str]) -> Iterator[Unanswered]:
                 yield Unanswered(plan.campaign_id, each.order_key, design)
 
 
-def _pending(campaign_id: str, name: str, decision: Decision) -> DesignSummary:
+def _list_pending(campaign_id: str, name: str, decision: Decision) -> DesignSummary:
     return DesignSummary(
         campaign_id=campaign_id,
         name=name,
@@ -146,7 +151,7 @@ def _pending(campaign_id: str, name: str, decision: Decision) -> DesignSummary:
     )
 
 
-def _noted_plan(store: Store, folder: str, campaign_id: str, unread: dict[str, str]) -> Plan | None:
+def _read_plan_with_notes(store: Store, folder: str, campaign_id: str, unread: dict[str, str]) -> Plan | None:
     """The plan; where it cannot be read, a line: it would say which open designs were ordered."""
     try:
         version = chosen_version(store, folder)
@@ -158,12 +163,12 @@ def _noted_plan(store: Store, folder: str, campaign_id: str, unread: dict[str, s
         return None
 
 
-def _order_keys(plan: Plan | None) -> dict[str, str]:
+def _list_order_keys(plan: Plan | None) -> dict[str, str]:
     """The order of each planned design."""
     planned = plan.experiments if plan else ()
     return {name: each.order_key for each in planned for name in each.spec.sequences}
 
 
-def _residues(plan: Plan | None) -> dict[str, str]:
+def _list_residues(plan: Plan | None) -> dict[str, str]:
     """What was ordered under each name."""
     return {name: value.aa_string for name, value in plan.sequences.items()} if plan else {}

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from prefect_assay.analysis.results import from_csv
-from prefect_assay.analysis.results.formats import parquet_bytes, pyarrow_module, row_schema
-from prefect_assay.analysis.results.tables import read_summary_json, summary_schema
+from prefect_assay.analysis.results.formats import import_pyarrow, make_row_schema, write_parquet
+from prefect_assay.analysis.results.tables import make_summary_schema, read_summary_json
 from prefect_assay.archive import ArchivedVersion, Store
 from prefect_assay.archive.formats import refuse_newer_table, table_metadata
 from prefect_assay.archive.layout import (
@@ -75,7 +75,7 @@ def write_newest_table(store: Store, prefix: str, campaign_id: str, experiment_c
         ConfigurationError: the extra `parquet` is not installed.
         ArchiveError: the archive refuses, or the version's table is not readable.
     """
-    pyarrow_module()
+    import_pyarrow()
     return bool(_write_newest(store, experiment_folder(prefix, campaign_id, experiment_code)))
 
 
@@ -86,9 +86,9 @@ def update_tables(store: Store, prefix: str) -> UpdatedTables:
         ConfigurationError: the extra `parquet` is not installed.
         ArchiveError: the archive cannot be listed.
     """
-    pyarrow_module()  # before the first listing
+    import_pyarrow()  # before the first listing
     files, written, notes = 0, 0, []
-    for folder in experiment_folders(store, prefix):
+    for folder in list_experiment_folders(store, prefix):
         try:
             is_written = _write_newest(store, folder)
         except AssayError as error:
@@ -110,9 +110,9 @@ def check_tables(store: Store, prefix: str) -> Iterator[Finding]:
     present = {key for key in store.keys(tables_folder(prefix)) if is_table(key)}
     if not present:
         return
-    pyarrow_module()
+    import_pyarrow()
     expected = set[str]()
-    for folder in experiment_folders(store, prefix):
+    for folder in list_experiment_folders(store, prefix):
         expected.add(table_key(folder))
         try:
             yield from _check_table(store, folder)
@@ -125,7 +125,7 @@ def check_tables(store: Store, prefix: str) -> Iterator[Finding]:
             yield Finding(kind="foreign", key=key, detail="no complete version in the archive has these rows")
 
 
-def experiment_folders(store: Store, prefix: str, campaign_id: str | None = None) -> list[str]:
+def list_experiment_folders(store: Store, prefix: str, campaign_id: str | None = None) -> list[str]:
     """The folders below the prefix that have a complete version, of experiments and of documents of campaigns."""
     root = safe_prefix(prefix)
     folders = set[str]()
@@ -146,13 +146,13 @@ def read_table(store: Store, key: str, schema: Any) -> tuple[Source, Any]:
         ArchiveError: the file is damaged.
         NewerFormat: a later version of this package wrote it.
     """
-    with opened_parquet(store.read(key), store.location(key)) as file:
-        source = _source_of(file.schema_arrow.metadata, store.location(key))
+    with open_parquet(store.read(key), store.location(key)) as file:
+        source = _find_source(file.schema_arrow.metadata, store.location(key))
         return source, fit_schema(file.read(use_threads=False), schema)
 
 
 @contextmanager
-def opened_parquet(content: bytes | Path, location: str) -> Iterator[Any]:
+def open_parquet(content: bytes | Path, location: str) -> Iterator[Any]:
     """A file of the tables as a `pyarrow.parquet.ParquetFile`, which compares each page with its checksum.
 
     Raises:
@@ -162,7 +162,7 @@ def opened_parquet(content: bytes | Path, location: str) -> Iterator[Any]:
     from pyarrow import ArrowException, parquet  # noqa: PLC0415  an optional extra
 
     # A file object of Python may abort the interpreter at its end (apache/arrow#33975).
-    source = pyarrow_module().BufferReader(content) if isinstance(content, bytes) else content
+    source = import_pyarrow().BufferReader(content) if isinstance(content, bytes) else content
     try:
         with parquet.ParquetFile(source, page_checksum_verification=True) as file:
             refuse_newer_table(file.schema_arrow.metadata, location)
@@ -179,7 +179,7 @@ def fit_schema(table: Any, schema: Any) -> Any:
     Raises:
         pyarrow.ArrowException: a column has values that its type cannot hold.
     """
-    pa = pyarrow_module()
+    pa = import_pyarrow()
     columns = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names
@@ -189,24 +189,24 @@ def fit_schema(table: Any, schema: Any) -> Any:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def results_schema() -> Any:
+def make_results_schema() -> Any:
     """The Arrow schema of `results`: where a row comes from, then the columns of `results.csv`."""
-    return _schema([*_typed(_OF_RESULTS), *row_schema()])
+    return _make_schema([*_make_typed(_OF_RESULTS), *make_row_schema()])
 
 
-def designs_schema() -> Any:
+def make_designs_schema() -> Any:
     """The Arrow schema of `designs`: the columns of `summary.csv`, the designer's own as JSON, then the report's version."""
-    return _schema([*summary_schema(), *_typed(("columns", *_OF_DESIGNS))])
+    return _make_schema([*make_summary_schema(), *_make_typed(("columns", *_OF_DESIGNS))])
 
 
-def _typed(names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    pa = pyarrow_module()
+def _make_typed(names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    pa = import_pyarrow()
     kinds = {"version": pa.int64(), "archived_at": pa.timestamp("us", tz="UTC")}
     return ((name, kinds.get(name, pa.string())) for name in names)
 
 
-def _schema(columns: Iterable[tuple[str, Any]]) -> Any:
-    return pyarrow_module().schema(list(columns), metadata=table_metadata())
+def _make_schema(columns: Iterable[tuple[str, Any]]) -> Any:
+    return import_pyarrow().schema(list(columns), metadata=table_metadata())
 
 
 def _write_newest(store: Store, folder: str) -> bool | None:
@@ -218,9 +218,9 @@ def _write_newest(store: Store, folder: str) -> bool | None:
         if table is None:
             break
         body = store.find(table_key(folder))
-        if body is not None and _agrees(body, store.location(table_key(folder)), table):
+        if body is not None and _is_newest(body, store.location(table_key(folder)), table):
             return bool(is_written)
-        store.replace(table_key(folder), parquet_bytes(table), MEDIA_TYPE)
+        store.replace(table_key(folder), write_parquet(table), MEDIA_TYPE)
         is_written = True
         newest = latest_in(store, folder)
         if newest is None or newest.manifest.version == version.manifest.version:
@@ -237,7 +237,7 @@ def _check_table(store: Store, folder: str) -> Iterator[Finding]:
     body = store.find(key)
     if body is None:
         yield Finding(kind="outdated", key=key, detail=f"not there; {WRITE_AGAIN}")
-    elif not _agrees(body, store.location(key), table):
+    elif not _is_newest(body, store.location(key), table):
         try:
             number = read_table(store, key, table.schema)[0].version
         except NewerFormat as error:
@@ -255,10 +255,10 @@ def _check_table(store: Store, folder: str) -> Iterator[Finding]:
             yield Finding(kind="outdated", key=key, detail=detail)
 
 
-def _agrees(body: bytes, location: str, table: Any) -> bool:
+def _is_newest(body: bytes, location: str, table: Any) -> bool:
     """Return True if a file has exactly this table, whichever pyarrow wrote it."""
     try:
-        with opened_parquet(body, location) as file:
+        with open_parquet(body, location) as file:
             written = file.read(use_threads=False)
     except ArchiveError:
         return False
@@ -266,7 +266,7 @@ def _agrees(body: bytes, location: str, table: Any) -> bool:
     return bool(written.equals(table) and written.schema.metadata == table.schema.metadata)
 
 
-def _source_of(metadata: dict[bytes, bytes] | None, location: str) -> Source:
+def _find_source(metadata: dict[bytes, bytes] | None, location: str) -> Source:
     values = {name.decode(): value.decode() for name, value in (metadata or {}).items()}
     try:
         archived_at = datetime.fromisoformat(values["archived_at"])
@@ -281,12 +281,12 @@ def _make_table(version: ArchivedVersion) -> Any:
     """The table of a version; None where it is neither an experiment nor a report."""
     manifest = version.manifest
     if manifest.experiment_code == REPORT_CODE:
-        rows = _design_rows(version) if SUMMARY_PATH in version.files else None
-        schema = designs_schema()
+        rows = _make_design_rows(version) if SUMMARY_PATH in version.files else None
+        schema = make_designs_schema()
     else:
         has_rows = manifest.experiment_code not in CAMPAIGN_CODES and TABLE_PATH in version.files
-        rows = _result_rows(version) if has_rows else None
-        schema = results_schema()
+        rows = _make_result_rows(version) if has_rows else None
+        schema = make_results_schema()
     if rows is None:
         return None
     source = {
@@ -296,27 +296,27 @@ def _make_table(version: ArchivedVersion) -> Any:
         "archived_at": manifest.created_at.isoformat(),
     }
     schema = schema.with_metadata({**table_metadata(), **source})
-    return pyarrow_module().Table.from_pylist(rows, schema=schema)
+    return import_pyarrow().Table.from_pylist(rows, schema=schema)
 
 
-def _result_rows(version: ArchivedVersion) -> list[dict[str, Any]]:
+def _make_result_rows(version: ArchivedVersion) -> list[dict[str, Any]]:
     """The rows of `results.csv`, each with the columns that say where it comes from."""
     manifest = version.manifest
-    target, target_id = _target(version)
+    target, target_id = _read_target(version)
     values = {
         "campaign_id": manifest.campaign_id,
         "experiment_id": manifest.experiment_id,
         "results_status": manifest.results_status,
         "target": target,
         "target_id": target_id,
-        **_origin(version),
+        **_describe_origin(version),
     }
     return [values | row.model_dump(mode="json") for row in from_csv(version.read(TABLE_PATH))]
 
 
-def _design_rows(version: ArchivedVersion) -> list[dict[str, Any]]:
+def _make_design_rows(version: ArchivedVersion) -> list[dict[str, Any]]:
     """The rows of the summary table; the designer's columns are one JSON object."""
-    origin = _origin(version)
+    origin = _describe_origin(version)
     return [
         design.model_dump(mode="json", exclude={"attributes"})
         | {"columns": json.dumps(design.attributes, ensure_ascii=False)}
@@ -325,13 +325,13 @@ def _design_rows(version: ArchivedVersion) -> list[dict[str, Any]]:
     ]
 
 
-def _origin(version: ArchivedVersion) -> dict[str, Any]:
+def _describe_origin(version: ArchivedVersion) -> dict[str, Any]:
     manifest = version.manifest
     values = (manifest.version, version.manifest_sha256, manifest.created_at)
     return dict(zip(_OF_DESIGNS, values, strict=True))
 
 
-def _target(version: ArchivedVersion) -> tuple[str | None, str | None]:
+def _read_target(version: ArchivedVersion) -> tuple[str | None, str | None]:
     """Name and catalog id of the target in the experiment's record; None for what it does not have."""
     if _EXPERIMENT not in version.files:
         return None, None

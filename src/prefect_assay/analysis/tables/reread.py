@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from prefect_assay.analysis.results import make_table, results_in, to_csv
+from prefect_assay.analysis.results import make_table, read_results, to_csv
 from prefect_assay.analysis.results.mapping import MAPPING_PATH, ResultMapping, read_mapping
-from prefect_assay.analysis.tables.files import experiment_folders, write_newest_table
+from prefect_assay.analysis.tables.files import list_experiment_folders, write_newest_table
 from prefect_assay.archive import (
     ArchivedVersion,
     Document,
@@ -71,7 +71,7 @@ def reread_experiments(
     """
     made = tuple(
         _reread_version(store, prefix, version, mapping, now)
-        for version in _newest_versions(store, prefix, campaign_id)
+        for version in _list_newest_versions(store, prefix, campaign_id)
         if campaign_id in {None, version.manifest.campaign_id}
         and experiment_code in {None, version.manifest.experiment_code}
     )
@@ -84,7 +84,7 @@ def reread_experiments(
     return made
 
 
-def archived_mapping(version: ArchivedVersion) -> ResultMapping | None:
+def read_archived_mapping(version: ArchivedVersion) -> ResultMapping | None:
     """The mapping that a version's table was made with, or None.
 
     Raises:
@@ -101,7 +101,7 @@ def archived_mapping(version: ArchivedVersion) -> ResultMapping | None:
         ) from None
 
 
-def mapping_document(mapping: ResultMapping) -> Document:
+def make_mapping_document(mapping: ResultMapping) -> Document:
     """The mapping as a file of a version."""
     body = json_bytes(mapping.model_dump(mode="json", exclude_defaults=True)["assays"])
     return Document(path=MAPPING_PATH, content_type=_JSON, body=body)
@@ -117,9 +117,9 @@ def describe_measurement(spec: ExperimentSpec) -> Measurement:
     )
 
 
-def _newest_versions(store: Store, prefix: str, campaign_id: str | None) -> Iterator[ArchivedVersion]:
+def _list_newest_versions(store: Store, prefix: str, campaign_id: str | None) -> Iterator[ArchivedVersion]:
     """The newest complete version of each experiment, in the order of their folders."""
-    for folder in experiment_folders(store, prefix, campaign_id):
+    for folder in list_experiment_folders(store, prefix, campaign_id):
         newest = latest_in(store, folder)
         if newest is not None and newest.manifest.experiment_code not in CAMPAIGN_CODES:
             yield newest
@@ -137,9 +137,9 @@ def _reread_version(
     }
     if not answers:
         return one.model_copy(update={"notes": (f"{version.location} has no answers with results",)})
-    results, unread = results_in(answers)
-    spec = _spec(version)
-    mapping = mapping or archived_mapping(version)
+    results, unread = read_results(answers)
+    spec = _read_spec(version)
+    mapping = mapping or read_archived_mapping(version)
     table = make_table(
         results,
         spec,
@@ -158,9 +158,9 @@ def _reread_version(
             experiment_code=manifest.experiment_code,
             results_status=manifest.results_status,
             documents=[
-                *_kept_documents(version, Path(folder)),
+                *_list_kept_documents(version, Path(folder)),
                 Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table.rows)),
-                *([mapping_document(mapping)] if mapping else []),
+                *([make_mapping_document(mapping)] if mapping else []),
             ],
             now=now,
             crate=partial(ro_crate, about=describe_measurement(spec)) if spec else None,
@@ -173,7 +173,7 @@ def _reread_version(
     return one.model_copy(update={"record": record, "notes": tuple(notes)})
 
 
-def _kept_documents(version: ArchivedVersion, folder: Path) -> Iterator[Document]:
+def _list_kept_documents(version: ArchivedVersion, folder: Path) -> Iterator[Document]:
     """Every file of a version but its table, mapping and description, with the bytes that were archived."""
     for number, (path, file) in enumerate(sorted(version.files.items())):
         if path not in {TABLE_PATH, MAPPING_PATH, CRATE_NAME}:
@@ -184,7 +184,7 @@ def _kept_documents(version: ArchivedVersion, folder: Path) -> Iterator[Document
             )
 
 
-def _spec(version: ArchivedVersion) -> ExperimentSpec | None:
+def _read_spec(version: ArchivedVersion) -> ExperimentSpec | None:
     try:
         stored: Any = json.loads(version.read(SPEC_PATH)) if SPEC_PATH in version.files else None
         return ExperimentSpec.model_validate(stored) if stored else None

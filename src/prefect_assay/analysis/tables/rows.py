@@ -12,9 +12,9 @@ from typing import Any, Final
 from pydantic import Field
 
 from prefect_assay.analysis.results import Level, Outcome, ResultRow, from_csv
-from prefect_assay.analysis.results.formats import pyarrow_module
+from prefect_assay.analysis.results.formats import import_pyarrow
 from prefect_assay.analysis.results.row import read_row
-from prefect_assay.analysis.tables.files import WRITE_AGAIN, Source, read_table, results_schema
+from prefect_assay.analysis.tables.files import WRITE_AGAIN, Source, make_results_schema, read_table
 from prefect_assay.archive import ArchivedVersion, Store
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
@@ -75,9 +75,9 @@ def query_rows(store: Store, prefix: str, query: Query) -> Any:
     """
     tables = read_results(store, prefix, query.campaign)
     if not tables:
-        raise no_results(store, prefix, query.campaign)
-    matching = (_matching(table, query) for table in tables.values())
-    return _sorted(pyarrow_module().concat_tables(matching), query).slice(0, query.limit)
+        raise describe_no_results(store, prefix, query.campaign)
+    matching = (_filter_rows(table, query) for table in tables.values())
+    return _sort_rows(import_pyarrow().concat_tables(matching), query).slice(0, query.limit)
 
 
 def read_results(store: Store, prefix: str, campaign_id: str | None = None) -> dict[Source, Any]:
@@ -87,7 +87,7 @@ def read_results(store: Store, prefix: str, campaign_id: str | None = None) -> d
         ConfigurationError: the extra `parquet` is not installed.
         ArchiveError: a file of the table is damaged.
     """
-    schema = results_schema()
+    schema = make_results_schema()
     folder = tables_folder(prefix, "results") if campaign_id is None else results_folder(prefix, campaign_id)
     keys = sorted(filter(is_table, store.keys(folder)))
     with ThreadPoolExecutor(_READERS) as readers:
@@ -113,11 +113,11 @@ def read_earlier_replicates(
             rows += map(read_row, table.to_pylist())
         else:
             folder = experiment_folder(prefix, source.campaign_id, source.experiment_code)
-            rows += _rows_before(store, folder, source.version, before)
+            rows += _read_rows_before(store, folder, source.version, before)
     return tuple(row for row in rows if row.level == Level.REPLICATE)
 
 
-def _rows_before(store: Store, folder: str, number: int, before: datetime) -> tuple[ResultRow, ...]:
+def _read_rows_before(store: Store, folder: str, number: int, before: datetime) -> tuple[ResultRow, ...]:
     """The rows of the newest version below a number that was archived before a moment."""
     for earlier in range(number - 1, 0, -1):
         place = version_folder(folder, earlier)
@@ -129,7 +129,7 @@ def _rows_before(store: Store, folder: str, number: int, before: datetime) -> tu
     return ()
 
 
-def registered_versions(
+def list_registered_versions(
     store: Store, prefix: str, campaigns: Iterable[str] | None
 ) -> dict[tuple[str, str], int]:
     """The newest version of each experiment and document, by the folders of its campaign and its code, as registered.
@@ -146,7 +146,7 @@ def registered_versions(
     return newest
 
 
-def outdated_notes(
+def list_outdated_notes(
     store: Store, prefix: str, registered: Mapping[tuple[str, str], int], sources: Iterable[Source]
 ) -> Iterator[str]:
     """A line for each experiment whose newest results are not in its table: a run was killed before it wrote them."""
@@ -162,7 +162,7 @@ def outdated_notes(
             yield f"campaign {campaign}: {code} has results that are not in the tables; {WRITE_AGAIN}"
 
 
-def no_results(store: Store, prefix: str, campaign_id: str | None = None) -> ArchiveError:
+def describe_no_results(store: Store, prefix: str, campaign_id: str | None = None) -> ArchiveError:
     """What is wrong where the tables have no rows, of any campaign or of one."""
     what = f"results of campaign {campaign_id}" if campaign_id else "results"
     return ArchiveError(
@@ -171,9 +171,9 @@ def no_results(store: Store, prefix: str, campaign_id: str | None = None) -> Arc
     )
 
 
-def _matching(table: Any, query: Query) -> Any:
+def _filter_rows(table: Any, query: Query) -> Any:
     """The rows of one file that the query asks for."""
-    pc = compute_module()
+    pc = import_compute()
     conditions = [pc.is_valid(pc.field("name"))]
     for column, text in (("name", query.name), ("target", query.target)):
         if text is not None:
@@ -185,20 +185,20 @@ def _matching(table: Any, query: Query) -> Any:
         conditions.append(pc.field("outcome") == str(query.outcome))
     if not query.replicates:
         conditions.append(pc.field("level") == str(Level.SUMMARY))
-    return table.filter(_all(conditions))
+    return table.filter(_match_all(conditions))
 
 
-def _all(conditions: Iterable[Any]) -> Any:
+def _match_all(conditions: Iterable[Any]) -> Any:
     first, *others = conditions
     for condition in others:
         first &= condition
     return first
 
 
-def _sorted(table: Any, query: Query) -> Any:
+def _sort_rows(table: Any, query: Query) -> Any:
     ties = [("campaign_id", "ascending"), ("experiment_code", "ascending"), ("name", "ascending")]
     if query.sort is None:
-        keys = _best_first(table)
+        keys = _sort_best_first(table)
         ranked = table
         for name, values in keys.items():
             ranked = ranked.append_column(name, values)
@@ -208,9 +208,9 @@ def _sorted(table: Any, query: Query) -> Any:
     return table.sort_by([(query.sort, "descending" if query.descending else "ascending"), *ties])
 
 
-def _best_first(table: Any) -> dict[str, Any]:
+def _sort_best_first(table: Any) -> dict[str, Any]:
     """Columns to sort by, as `summarize` does: a lower limit follows all affinities, and what is not an affinity comes last."""
-    pa, pc = pyarrow_module(), compute_module()
+    pa, pc = import_pyarrow(), import_compute()
     outcomes = pa.array([str(outcome) for outcome in Outcome])
     known = pc.greater(table["kd_M"], 0)
     is_limit = pc.fill_null(pc.equal(table["qualifier"], ">"), fill_value=False)
@@ -221,7 +221,7 @@ def _best_first(table: Any) -> dict[str, Any]:
     }
 
 
-def compute_module() -> Any:
+def import_compute() -> Any:
     """The module pyarrow.compute, whose functions are made when it is imported, so that no type checker knows them."""
     from pyarrow import compute  # noqa: PLC0415  an optional extra
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from prefect_assay.analysis.results import DesignSummary, ResultRow, summarize
-from prefect_assay.analysis.results.design import order_of
+from prefect_assay.analysis.results.design import get_sort_key
 from prefect_assay.analysis.results.row import HAS_RESULT, read_row
 from prefect_assay.analysis.results.tables import read_summary_json
 from prefect_assay.analysis.tables.files import SUMMARY_PATH, Source
-from prefect_assay.analysis.tables.rows import outdated_notes, read_results, registered_versions
+from prefect_assay.analysis.tables.rows import list_outdated_notes, list_registered_versions, read_results
 from prefect_assay.archive import ArchivedVersion, Store, read_latest
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_CODE
@@ -52,7 +52,7 @@ class MeasuredRows(NamedTuple):
     sources: list[Source]
 
 
-def summary_table(
+def read_summary_table(
     store: Store,
     prefix: str,
     campaign_id: str,
@@ -81,10 +81,10 @@ def summary_table(
         campaign_id=campaign_id,
         simulated=simulated or any(each.simulated for each in reported.values()),
     )
-    designs = [_as_reported(design, reported.get((design.experiment_code, design.name))) for design in made]
+    designs = [_fill_reported(design, reported.get((design.experiment_code, design.name))) for design in made]
     if reported and any(before is after for before, after in zip(made, designs, strict=True)):
         designs = [design.model_copy(update={"group": None}) for design in designs]
-    return SummaryTable(tuple(sorted(designs, key=order_of)), notes)
+    return SummaryTable(tuple(sorted(designs, key=get_sort_key)), notes)
 
 
 def read_designs(
@@ -113,17 +113,17 @@ def read_designs(
             raise
         except ArchiveError as error:
             notes.append(f"campaign {campaign_id}: without the designer's columns: {error.message}")
-        made = summary_table(
+        made = read_summary_table(
             store, prefix, campaign_id, rows, targets=targets, plan=plan, simulated=is_simulated(campaign_id)
         )
         designs += made.designs
         notes += made.notes
-    registered = registered_versions(store, prefix, campaigns)
+    registered = list_registered_versions(store, prefix, campaigns)
     sources = (source for each in measured.values() for source in each.sources)
-    notes += outdated_notes(store, prefix, registered, sources)
+    notes += list_outdated_notes(store, prefix, registered, sources)
     if len(measured) > 1:
         designs = [design.model_copy(update={"group": None}) for design in designs]
-    return SummaryTable(tuple(sorted(designs, key=order_of)), tuple(notes))
+    return SummaryTable(tuple(sorted(designs, key=get_sort_key)), tuple(notes))
 
 
 def read_rows(store: Store, prefix: str, campaigns: Iterable[str] | None = None) -> dict[str, MeasuredRows]:
@@ -145,7 +145,7 @@ def read_rows(store: Store, prefix: str, campaigns: Iterable[str] | None = None)
     return measured
 
 
-def reported_designs(version: ArchivedVersion) -> tuple[DesignSummary, ...]:
+def read_reported_designs(version: ArchivedVersion) -> tuple[DesignSummary, ...]:
     """The designs of an archived report, in its order.
 
     Raises:
@@ -163,7 +163,7 @@ def _read_report(
     """The designs of the newest report by experiment and name; where it cannot be read, none and a note."""
     try:
         version = read_latest(store, prefix, campaign_id, REPORT_CODE)
-        designs = reported_designs(version) if version else ()
+        designs = read_reported_designs(version) if version else ()
     except ArchiveUnavailable:
         raise
     except (ArchiveError, ValueError) as error:
@@ -172,11 +172,11 @@ def _read_report(
     return {(each.experiment_code, each.name): each for each in designs}, ()
 
 
-def _as_reported(design: DesignSummary, known: DesignSummary | None) -> DesignSummary:
-    return design if known is None or _of_rows(known) != _of_rows(design) else known
+def _fill_reported(design: DesignSummary, known: DesignSummary | None) -> DesignSummary:
+    return design if known is None or _summarize_rows(known) != _summarize_rows(design) else known
 
 
-def _of_rows(design: DesignSummary) -> tuple[Any, ...]:
+def _summarize_rows(design: DesignSummary) -> tuple[Any, ...]:
     """What the rows say of a design. Fits may add a limit to a binding call, and so a value."""
     outcome = design.outcome in HAS_RESULT or design.outcome
     return (outcome, *(getattr(design, field) for field in _OF_ROWS))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from prefect_assay.analysis.results.formats import markdown_cell
+from prefect_assay.analysis.results.formats import make_markdown_cell
 from prefect_assay.orders.purchase import (
     PAID_AGAIN,
     EarlierPurchase,
@@ -55,14 +55,14 @@ def price_table(summary: PurchaseSummary) -> tuple[tuple[str, ...], list[tuple[s
 
 def purchase_markdown(summary: PurchaseSummary) -> list[str]:
     """The summary as Markdown: one list, in the order of its rows."""
-    return [f"- **{name}**: {markdown_cell(text)}" for name, text in purchase_rows(summary).items()]
+    return [f"- **{name}**: {make_markdown_cell(text)}" for name, text in purchase_rows(summary).items()]
 
 
 def price_markdown(summary: PurchaseSummary) -> list[str]:
     """The itemised price of each experiment as a Markdown table."""
     headings, rows = price_table(summary)
     align = ["---:"] * (len(headings) - 1) + ["---"]
-    return [_cells(headings), f"|{'|'.join(align)}|", *(_cells(map(markdown_cell, row)) for row in rows)]
+    return [_cells(headings), f"|{'|'.join(align)}|", *(_cells(map(make_markdown_cell, row)) for row in rows)]
 
 
 def _cells(cells: Sequence[str] | Iterator[str]) -> str:

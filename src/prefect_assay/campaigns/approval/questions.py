@@ -13,7 +13,7 @@ from uuid import UUID
 from prefect.artifacts import MarkdownArtifact
 from prefect.logging import get_run_logger
 
-from prefect_assay.analysis.results.formats import markdown_cell
+from prefect_assay.analysis.results.formats import make_markdown_cell
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.campaigns.approval.purchase_text import itemise_experiments, purchase_markdown
 from prefect_assay.campaigns.artifacts import begin_sentence, label_of, show_once
@@ -172,7 +172,7 @@ def show_question(
         MarkdownArtifact(
             key=f"assay-question-{label_of(campaign_id)}-{asked.question_id}",
             markdown=question_markdown(campaign_id, asked, account, purchase, estimate),
-            description=markdown_cell(asked.question.subject),
+            description=make_markdown_cell(asked.question.subject),
         )
     )
 
@@ -190,11 +190,11 @@ def form_markdown(
     campaigns = listed([one.campaign_id for one in purchase.earlier], 2)
     was = "was" if known == 1 else "were"
     before = f" **{known} of the {many(purchase.designs, 'design')} {was} ordered before**, in {campaigns}, and would be bought again."
-    refused = f"**Your answer was refused:** {markdown_cell(refusal)}.\n\n" if refusal else ""
+    refused = f"**Your answer was refused:** {make_markdown_cell(refusal)}.\n\n" if refusal else ""
     items = itemise_experiments(purchase.new)
-    price = f"Without VAT: {markdown_cell(items)}.\n\n" if items else ""
+    price = f"Without VAT: {make_markdown_cell(items)}.\n\n" if items else ""
     return (
-        f"{refused}**{markdown_cell(question.subject)}** {begin_sentence(account)}.\n\n{price}"
+        f"{refused}**{make_markdown_cell(question.subject)}** {begin_sentence(account)}.\n\n{price}"
         f"{question.reason}{before if known else ''} Nothing is ordered before you approve. {link}"
     )
 
@@ -218,7 +218,7 @@ def question_markdown(
         how = f"Run the deployment `assay-decide` (question {asked.question_id}, revision {asked.revision}{cents})"
     others = "Nothing is ordered" if asked.order_key is None else "The other orders of the campaign go on"
     lines = [
-        f"## {markdown_cell(question.subject)}",
+        f"## {make_markdown_cell(question.subject)}",
         "",
         f"**{begin_sentence(account)}.** {question.reason}",
         "",
@@ -237,5 +237,5 @@ def question_markdown(
     facts = (
         purchase_markdown(purchase) if purchase else [f"- {one.name}: {one.value}" for one in question.facts]
     )
-    facts += [f"- estimate: {markdown_cell(estimate)}"] if estimate else []
+    facts += [f"- estimate: {make_markdown_cell(estimate)}"] if estimate else []
     return "\n".join([*lines, *(["", "### What it is about", "", *facts] if facts else [])])

@@ -7,7 +7,7 @@ from typing import Any, Final
 from prefect.logging import get_run_logger
 
 from prefect_assay.analysis import tables
-from prefect_assay.analysis.results.formats import pyarrow_module
+from prefect_assay.analysis.results.formats import import_pyarrow
 from prefect_assay.archive.layout import LOOPS_FOLDER, candidates_folder, candidates_key, safe_prefix
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.campaigns.loops.loop_log import LoopBook, RoundFixed
@@ -40,7 +40,7 @@ def write_round(store: Store, prefix: str, fixed: RoundFixed) -> str:
         ArchiveError: the archive refuses, or the round's pool has changed.
         InvalidSequences: this version cannot read the pool.
     """
-    pyarrow_module()
+    import_pyarrow()
     shared = tables.ProposedRound(
         loop_id=fixed.loop_id,
         round_number=fixed.number,
@@ -77,7 +77,7 @@ def try_to_write_round(store: Store, prefix: str, fixed: RoundFixed) -> None:
 
 def update_candidates(store: Store, prefix: str) -> tables.UpdatedTables:
     """Write the candidates of all rounds of loops in the archive whose file is absent or damaged."""
-    pyarrow_module()
+    import_pyarrow()
     damaged = {finding.key for finding in tables.check_candidates(store, prefix) if finding.is_damage}
     sound = {*store.keys(candidates_folder(prefix))} - damaged
     files, written, notes = 0, 0, []
@@ -125,7 +125,7 @@ def _candidates(book: LoopBook, fixed: RoundFixed) -> Iterator[tables.ProposedCa
         own = pool.unpack(extra) if extra else {}
         facts: dict[str, Any] = {
             "name": name,
-            "sequence_sha256": tables.sequence_digest(residues),
+            "sequence_sha256": tables.digest_sequence(residues),
             "method": method_of(own, fixed.method_column),
             "parents": parents_of(own),
         }
@@ -161,7 +161,7 @@ def _chosen(facts: Mapping[str, Any], choice: Choice) -> tables.ProposedCandidat
 def _duplicates(pool: Pool) -> Iterator[tables.ProposedCandidate]:
     kept = {same_as for _, same_as in pool.duplicates}
     digests = {
-        name: tables.sequence_digest(residues)
+        name: tables.digest_sequence(residues)
         for name, residues in zip(pool.names, pool.residues, strict=True)
         if name in kept
     }

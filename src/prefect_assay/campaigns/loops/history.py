@@ -5,7 +5,7 @@ from typing import Any
 
 from prefect_assay.analysis.results import DesignSummary, Outcome, ResultRow
 from prefect_assay.analysis.results.row import CampaignTable
-from prefect_assay.analysis.tables import summary_table
+from prefect_assay.analysis.tables import read_summary_table
 from prefect_assay.archive import read_latest
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_CODE
@@ -86,7 +86,7 @@ def summary_of(
     archive: Archive, campaign_id: str, table: CampaignTable, objective: Objective | None
 ) -> dict[str, Any]:
     """What the end of a round says of its campaign, with the numbers of its report."""
-    designs = summary_table(archive.get_store(), archive.prefix, campaign_id, table.rows).designs
+    designs = read_summary_table(archive.get_store(), archive.prefix, campaign_id, table.rows).designs
     return {
         "table": table.location,
         "rows": len(table.rows),
@@ -99,7 +99,7 @@ def summary_of(
 def _designs(archive: Archive, plan: Plan, rows: Sequence[ResultRow]) -> tuple[DesignSummary, ...]:
     """The campaign's summary table, with the numbers of its report."""
     targets = {row.experiment_code: plan.target_name for row in rows}
-    return summary_table(
+    return read_summary_table(
         archive.get_store(), archive.prefix, plan.campaign_id, rows, targets=targets, plan=plan
     ).designs
 

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from time import sleep, time
 from typing import Final
 
-from prefect_assay.analysis.results import summary_csv
+from prefect_assay.analysis.results import write_summary_csv
 from prefect_assay.archive.sources import Listed
 from prefect_assay.archive.store import join_key
 from prefect_assay.campaigns.loops.choosing import chosen
@@ -125,7 +125,7 @@ def _kept_history(loop: Loop, rounds: Sequence[Round]) -> str | None:
     history = loop_history(loop.archive, rounds, loop.placed)
     if not history:
         return None
-    body = summary_csv(history)
+    body = write_summary_csv(history)
     # Results also come after a round has ended, so that the rounds alone do not name the content.
     name = f"after-{len(rounds):06d}-{hashlib.sha256(body).hexdigest()[:16]}.csv"
     key = join_key(loop.book.folder, "HISTORY", name)

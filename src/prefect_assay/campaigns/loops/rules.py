@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
-from prefect_assay.analysis.results import DesignSummary, Outcome, objective_words
+from prefect_assay.analysis.results import DesignSummary, Outcome, format_objective
 from prefect_assay.analysis.results.row import OPEN
 from prefect_assay.service.assays import Objective, describe_objective
 from prefect_assay.service.models.billing import usd
@@ -65,7 +65,7 @@ def shown(value: float | None, objective: Objective | None) -> str:
     """A value for people, such as `K_D 3.20 nM`."""
     if value is None or objective is None:
         return "none"
-    return f"{describe_objective(objective).name} {objective_words(value, objective)}"
+    return f"{describe_objective(objective).name} {format_objective(value, objective)}"
 
 
 class Stop(StrEnum):
@@ -121,7 +121,7 @@ def stop_reason(rules: StopRules, ended: Sequence[RoundValue], spent_cents: int)
         for done in ended:
             if done.best is not None and not is_better(goal, done.best, rules.objective):
                 reached = shown(done.best, rules.objective)
-                goal_words = objective_words(goal, rules.objective)
+                goal_words = format_objective(goal, rules.objective)
                 return Stop.GOAL, f"round {done.name} reached the goal of {goal_words} with {reached}"
     if len(ended) >= rules.max_rounds:
         return Stop.ROUNDS, f"the loop has had its {many(rules.max_rounds, 'round')}"

@@ -15,7 +15,7 @@ from prefect_assay.analysis.kinetics.analysis import (
     Verdict,
 )
 from prefect_assay.analysis.kinetics.package import analyze
-from prefect_assay.analysis.results.formats import molar, rate
+from prefect_assay.analysis.results.formats import format_molar, format_rate
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import InputError
 
@@ -116,9 +116,9 @@ def _table(title: str, columns: _Row, groups: Iterable[tuple[_Analysed, list[_Ro
 def _kinetics_rows(item: ReplicateKinetics) -> list[_Row]:
     service = item.service
     values = (
-        rate(service.kon_per_M_s, "").strip(),
-        rate(service.koff_per_s, "").strip(),
-        molar(service.kd_M),
+        format_rate(service.kon_per_M_s, "").strip(),
+        format_rate(service.koff_per_s, "").strip(),
+        format_molar(service.kd_M),
     )
     residuals = _EMPTY if service.relative_mae is None else f"{service.relative_mae:.1%}"
     fit = item.fit
@@ -128,8 +128,8 @@ def _kinetics_rows(item: ReplicateKinetics) -> list[_Row]:
                 "fit",
                 _with_ends(fit.kon_per_M_s, "{:.2e}".format),
                 _with_ends(fit.koff_per_s, "{:.2e}".format),
-                _with_ends(fit.kd_M, molar),
-                fit.kd_uncertainty_M.text(molar, "{1} to {2}"),
+                _with_ends(fit.kd_M, format_molar),
+                fit.kd_uncertainty_M.text(format_molar, "{1} to {2}"),
                 f"{fit.relative_mae:.1%}",
             )
         ]
@@ -142,8 +142,8 @@ def _kinetics_rows(item: ReplicateKinetics) -> list[_Row]:
                 "plateaus",
                 "",
                 "",
-                molar(item.steady_state_kd_M.value),
-                item.steady_state_kd_M.text(molar, "{1} to {2}"),
+                format_molar(item.steady_state_kd_M.value),
+                item.steady_state_kd_M.text(format_molar, "{1} to {2}"),
                 "",
             )
         )

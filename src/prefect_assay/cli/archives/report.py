@@ -6,7 +6,7 @@ import webbrowser
 from pathlib import Path
 
 from prefect_assay.analysis.report.documents import make_report
-from prefect_assay.analysis.results import rich_table
+from prefect_assay.analysis.results import make_rich_table
 from prefect_assay.archive.layout import safe_name
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.archives.archive import opened
@@ -48,7 +48,7 @@ def write_report(
         )
     else:
         if made.summaries:
-            TerminalConsole().print(rich_table(made.summaries, limit=_SHOWN))
+            TerminalConsole().print(make_rich_table(made.summaries, limit=_SHOWN))
         for title, line in made.decision:
             plain().print(f"{title}: {line}")
         print(file)

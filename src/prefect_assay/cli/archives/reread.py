@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from prefect_assay.analysis.results.formats import table_content
+from prefect_assay.analysis.results.formats import read_content
 from prefect_assay.analysis.results.mapping import read_mapping
 from prefect_assay.analysis.tables import reread_experiments
 from prefect_assay.cli.archives.archive import opened
@@ -27,7 +27,7 @@ def reread_results(
     campaign = next(iter(campaigns), None)
     if mapping_file is not None and campaign is None:
         raise InputError("a mapping is declared for one campaign: name it, as in `results CAMPAIGN --reread`")
-    mapping = None if mapping_file is None else read_mapping(table_content(mapping_file), str(mapping_file))
+    mapping = None if mapping_file is None else read_mapping(read_content(mapping_file), str(mapping_file))
     store, prefix = opened(None, archive, account)
     made = reread_experiments(
         store,

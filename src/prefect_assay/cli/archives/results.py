@@ -11,28 +11,28 @@ from rich.text import Text
 from prefect_assay.analysis.results import (
     DesignSummary,
     Outcome,
-    outcome_line,
-    rich_table,
-    summary_csv,
-    tally,
+    count_hits,
+    describe_outcomes,
+    make_rich_table,
+    write_summary_csv,
 )
 from prefect_assay.analysis.results.compare import (
     Comparison,
     compare_campaigns,
-    comparison_csv,
-    value_words,
+    format_value_with_interval,
+    write_comparison_csv,
 )
 from prefect_assay.analysis.results.formats import (
     OUTCOME_WORDS,
+    format_molar,
     format_quantity,
-    molar,
-    one_line,
-    parquet_bytes,
+    make_one_line,
+    write_parquet,
 )
 from prefect_assay.analysis.results.hits import Tally
-from prefect_assay.analysis.results.tables import cell, people_csv, summary_parquet
+from prefect_assay.analysis.results.tables import format_cell, write_people_csv, write_summary_parquet
 from prefect_assay.analysis.tables import Query, SummaryTable, query_rows, read_designs
-from prefect_assay.analysis.tables.rows import no_results
+from prefect_assay.analysis.tables.rows import describe_no_results
 from prefect_assay.archive import Store
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.archives.archive import opened
@@ -80,17 +80,17 @@ def show_results(place: Place, campaigns: Sequence[str], query: Query, files: Fi
     designs = _sorted([each for each in table.designs if _matches(each, query)], query)
     shown = designs[: query.limit]
     if files.csv is not None:
-        write_table(files.csv, summary_csv(shown), len(shown))
+        write_table(files.csv, write_summary_csv(shown), len(shown))
     if files.parquet is not None:
-        write_table(files.parquet, summary_parquet(shown), len(shown))
+        write_table(files.parquet, write_summary_parquet(shown), len(shown))
     if files.as_json:
-        rate = tally(designs).rate.as_json()
+        rate = count_hits(designs).rate.as_json()
         print_json({"results": [each.model_dump(mode="json") for each in shown], "rate": rate})
     if files.is_screen:
         console = TerminalConsole()
-        console.print(rich_table(designs, limit=query.limit or _SHOWN) if designs else "No results.")
+        console.print(make_rich_table(designs, limit=query.limit or _SHOWN) if designs else "No results.")
         if designs:
-            plain().print(f"{outcome_line(designs)}{_interval_words(tally(designs))}")
+            plain().print(f"{describe_outcomes(designs)}{_interval_words(count_hits(designs))}")
             _print_accounts(store, prefix, {each.campaign_id: None for each in designs})
     _print_notes(table.notes)
 
@@ -104,7 +104,7 @@ def show_comparison(place: Place, campaigns: Sequence[str], files: Files) -> Non
         {name: [each for each in table.designs if each.campaign_id == name] for name in campaigns}
     )
     if files.csv is not None:
-        write_table(files.csv, comparison_csv(compared), len(compared.common))
+        write_table(files.csv, write_comparison_csv(compared), len(compared.common))
     if files.as_json:
         rates = [
             {"campaign": name, **counted.rate.as_json()}
@@ -127,10 +127,10 @@ def show_rows(place: Place, campaigns: Sequence[str], query: Query, files: Files
     table = query_rows(store, prefix, query.model_copy(update={"campaign": next(iter(campaigns), None)}))
     rows = table.to_pylist()
     if files.csv is not None:
-        body = people_csv(table.column_names, (map(cell, row.values()) for row in rows))
+        body = write_people_csv(table.column_names, (map(format_cell, row.values()) for row in rows))
         write_table(files.csv, body, len(rows))
     if files.parquet is not None:
-        write_table(files.parquet, parquet_bytes(table), len(rows))
+        write_table(files.parquet, write_parquet(table), len(rows))
     if files.as_json:
         print_json({"rows": [row | {"archived_at": row["archived_at"].isoformat()} for row in rows]})
     if files.is_screen:
@@ -160,7 +160,7 @@ def _account_lines(store: Store, prefix: str, campaigns: Iterable[str]) -> Itera
 def _account_words(terms: Terms | None) -> str:
     if terms is None:
         return "account not known, no log that can be read"
-    return f"account {one_line(terms.account_name or 'without a name')}, {describe_mode(is_simulated=terms.simulated)}"
+    return f"account {make_one_line(terms.account_name or 'without a name')}, {describe_mode(is_simulated=terms.simulated)}"
 
 
 def _read_designs(store: Store, prefix: str, campaigns: Sequence[str]) -> SummaryTable:
@@ -172,7 +172,7 @@ def _read_designs(store: Store, prefix: str, campaigns: Sequence[str]) -> Summar
     known = {each.campaign_id for each in table.designs}
     missing = [name for name in campaigns if name not in known]
     if missing or not known:
-        raise no_results(store, prefix, missing[0] if missing else None)
+        raise describe_no_results(store, prefix, missing[0] if missing else None)
     return table
 
 
@@ -221,10 +221,16 @@ def _show_comparison(console: Console, compared: Comparison) -> None:
     table.add_column("Overlap")
     for one in compared.common:
         for number, change in enumerate(one.changes):
-            begin = (one.first.name, value_words(one.first)) if not number else ("", "")
+            begin = (one.first.name, format_value_with_interval(one.first)) if not number else ("", "")
             campaign = () if len(others) == 1 else (change.design.campaign_id,)
-            cells = (*begin, *campaign, value_words(change.design), change.words, change.overlap_words)
-            table.add_row(*(Text(one_line(text)) for text in cells))  # Text: names are not markup
+            cells = (
+                *begin,
+                *campaign,
+                format_value_with_interval(change.design),
+                change.words,
+                change.overlap_words,
+            )
+            table.add_row(*(Text(make_one_line(text)) for text in cells))  # Text: names are not markup
     console.print(table)
     plain().print(
         f"{len(compared.common):,} in common. Fold: K_D over that of the first campaign; above 1 is weaker. "
@@ -261,7 +267,7 @@ def _show_rows(console: Console, rows: list[dict[str, Any]]) -> None:
     titles = [title for title in lines[0] if any(line[title] for line in lines)] if lines else []
     table = Table(*titles, caption=f"… and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else None)
     for line in lines:
-        table.add_row(*(Text(one_line(line[title])) for title in titles))  # Text: names are not markup
+        table.add_row(*(Text(make_one_line(line[title])) for title in titles))  # Text: names are not markup
     console.print(table if lines else "No results.")
 
 
@@ -275,7 +281,7 @@ def _texts(row: Mapping[str, Any]) -> dict[str, str]:
         "Design": f"{row['name']}{replicate}",
         "Target": row["target"] or "",
         "Outcome": OUTCOME_WORDS[Outcome(row["outcome"])],
-        "K_D": molar(row["kd_M"], row["qualifier"]) if has_kd else "",
+        "K_D": format_molar(row["kd_M"], row["qualifier"]) if has_kd else "",
         "Tm": ""
         if row["tm_C"] is None
         else format_quantity(row["tm_C"], TM, row["qualifier"] if row["kd_M"] is None else None),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from prefect_assay.analysis.results.tables import cell, people_csv
+from prefect_assay.analysis.results.tables import format_cell, write_people_csv
 from prefect_assay.archive.store import Store
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
@@ -156,7 +156,7 @@ def orders_csv(lines: Iterable[OrderLine]) -> bytes:
         row.insert(after, _VAT)
     titles = [name.replace("_cents", "_usd") for name in names]
     titles.insert(after, "vat")
-    return people_csv(titles, (map(cell, row) for row in rows))
+    return write_people_csv(titles, (map(format_cell, row) for row in rows))
 
 
 def _in_usd(name: str, value: object) -> object:

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.tree import Tree
 
 from prefect_assay.analysis.report.documents import kept_report
-from prefect_assay.analysis.results import outcome_line, rich_table
-from prefect_assay.analysis.tables import summary_table
+from prefect_assay.analysis.results import describe_outcomes, make_rich_table
+from prefect_assay.analysis.tables import read_summary_table
 from prefect_assay.archive import LocalStore, list_versions, verify_versions
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_PATH
@@ -208,10 +208,10 @@ class Story:
         if table is None:
             raise ConfigurationError(f"the campaign completed and {self._folder} holds no table")
         self._step("Results", "measured values of real designs, from the archived table")
-        designs = summary_table(LocalStore(self._folder), "", CAMPAIGN, table.rows).designs
-        self._console.print(rich_table(designs))
+        designs = read_summary_table(LocalStore(self._folder), "", CAMPAIGN, table.rows).designs
+        self._console.print(make_rich_table(designs))
         self._line(
-            f"{outcome_line(designs)}: the data as published; most designs of a first round do not bind"
+            f"{describe_outcomes(designs)}: the data as published; most designs of a first round do not bind"
         )
         self._line(f"table: {self._short(Path(table.location or ''))}")
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from prefect_assay.analysis import tables
 from prefect_assay.analysis.plots import find_score_columns
-from prefect_assay.analysis.results import DesignSummary, summary_csv
+from prefect_assay.analysis.results import DesignSummary, write_summary_csv
 from prefect_assay.analysis.selection import (
     CALIBRATION,
     Calibration,
@@ -69,8 +69,8 @@ def show_history(
 ) -> None:
     """Read the tables, write the designs if a file is named, and print the methods and the scores."""
     store, prefix = opened(path, archive, account)
-    proposals = tables.proposals(store, prefix, loop)
-    measured = tables.measured_designs(store, prefix, loop)
+    proposals = tables.read_proposals(store, prefix, loop)
+    measured = tables.read_measured_designs(store, prefix, loop)
     counted = drop_repeats(measured.designs, "the tables")
     if csv_file is not None and measured.unread_plans:
         raise ArchiveError(_INCOMPLETE.format(plans="\n".join(measured.unread_plans)))
@@ -96,7 +96,7 @@ def show_history(
     )
     if csv_file is not None:
         written = (*track.designs, *ordered)
-        write_table(csv_file, summary_csv(written), len(written))
+        write_table(csv_file, write_summary_csv(written), len(written))
     if as_json:
         print_json(_summary(track))
     elif csv_file != "-":

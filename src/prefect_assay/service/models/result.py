@@ -36,7 +36,7 @@ def _objects(value: Any) -> Any:
 
 Word = Annotated[str | None, BeforeValidator(_word)]
 AsReceived = Any
-"""A number, a word or anything else: `prefect_assay.analysis.results.rows` decides what it says."""
+"""A number, a word or anything else: `prefect_assay.analysis.results.read_rows` decides what it says."""
 
 
 class ResultSummary(WireModel):
