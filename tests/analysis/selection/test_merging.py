@@ -77,7 +77,10 @@ def test_a_copy_under_another_name_and_the_same_table_twice_are_said():
     )
     again = read_history(first, first)
     assert len(again) == 3
-    assert f"3 of 3 designs in {first} (table 2) are measurements that {first} has, too" in again.notes[-1]
+    assert (
+        f"3 of 3 designs in {first} (table 2) are measurements that {first} also has; each counts once"
+        in again.notes[-1]
+    )
 
 
 A, B = "SEEKKKLALEAAAKLSQAMKVL", "SKALEYFGSLSEEEFERLREEL"
