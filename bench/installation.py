@@ -20,7 +20,7 @@ from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, S
 from prefect_assay.blocks.deployment_runs import start_run
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.deployments.settings_files import RUNNER, settings_of
-from prefect_assay.local.processes import tail
+from prefect_assay.local.processes import read_tail
 from prefect_assay.local.stack import LocalStack
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.webhook_signature import derive_secret, sign
@@ -113,7 +113,7 @@ class Installation:
         answer = self.web.post(f"{self.stack.receiver_url}/{order_key}", content=body, headers=headers)
         answered = time.time()
         if answer.status_code != 200:
-            log = tail(self.stack.logs["receiver"])
+            log = read_tail(self.stack.logs["receiver"])
             raise SystemExit(f"the delivery was refused: {answer.status_code} {answer.text}\n{log}")
         return sent, answered, answer.json()["resumed"]
 

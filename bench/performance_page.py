@@ -17,7 +17,7 @@ Each row compares this package with what you would use instead, with the least t
 a ratio are measured in the same run. With a goal of "at least", the ratio is the other cost divided by this one; with "at most", this
 one divided by the other. Missed goals are explained below.
 
-`make bench` (`bench/run.py`) writes this page, so don't edit it. `make bench-long` also measures what takes hours: 10,000 waiting runs,
+`make bench` (`bench/run.py`) writes this page, so don't edit it. `python bench/run.py --long` also measures what takes hours: 10,000 waiting runs,
 and a pool of a million designs.
 """
 

@@ -19,7 +19,7 @@ import psutil
 
 from prefect_assay.local.environment import free_ports, stack_environment
 from prefect_assay.local.loopback import HOST
-from prefect_assay.local.processes import Child, descendants
+from prefect_assay.local.processes import Child, list_descendants
 
 SIGNING_KEY = "the-signing-key-of-the-benchmark-0001"
 
@@ -37,7 +37,7 @@ class Stage:
     def cpu_seconds(self) -> dict[str, float]:
         """CPU time so far of each part with its children, and of this process."""
         used = {
-            name: _cpu([psutil.Process(child.pid), *descendants(child.pid)])
+            name: _cpu([psutil.Process(child.pid), *list_descendants(child.pid)])
             for name, child in self.children.items()
         }
         return used | {"load generator": time.process_time(), "whole machine": _machine()}

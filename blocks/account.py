@@ -6,7 +6,7 @@ from prefect.blocks.core import Block
 from pydantic import Field, model_validator
 
 from prefect_assay.blocks.archives import Archive
-from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, link_logo
 from prefect_assay.blocks.credentials import AssayCredentials
 from prefect_assay.blocks.spending import SpendingPolicy
 from prefect_assay.blocks.wallets import WALLETS, Wallet
@@ -39,7 +39,7 @@ class AssayAccount(StrictFields, Block):
     _block_type_slug = "assay-account"
     _description = "Your account at the laboratory: service and token, caps, archive, webhook, wallet."
     _documentation_url = DOCUMENTATION
-    _logo_url = logo("secret")
+    _logo_url = link_logo("secret")
 
     credentials: AssayCredentials = Field(
         title="Service and token", description="The service's address and your own API token."

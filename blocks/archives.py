@@ -16,7 +16,7 @@ from prefect_assay.archive.s3_requests import (
     s3_errors,
     s3_later,
 )
-from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, link_logo
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError, InputError
 from prefect_assay.service.bounds import SECRET_MAX, Line
 
@@ -34,7 +34,7 @@ _SECRETS: Final = ("access_key_id", "secret_access_key", "session_token")
 _ONE_WORD: Final = re.compile(r"[!-~]+")
 
 
-def _bucket(name: str) -> str:
+def _check_bucket(name: str) -> str:
     if not _BUCKET.fullmatch(name):
         raise ValueError(
             "give the bucket's name alone (letters, digits, '.', '-', '_'), without s3:// and without a path; what follows the "
@@ -43,7 +43,7 @@ def _bucket(name: str) -> str:
     return name
 
 
-def _prefix(prefix: str) -> str:
+def _check_prefix(prefix: str) -> str:
     from prefect_assay.archive.layout import safe_prefix  # noqa: PLC0415 - blocks load at Prefect's start-up
 
     try:
@@ -52,13 +52,13 @@ def _prefix(prefix: str) -> str:
         raise ValueError(str(error)) from None
 
 
-def _folder(root: str) -> str:
+def _check_folder(root: str) -> str:
     if not root.strip() or not root.isprintable():
         raise ValueError("give the path of a folder, on one line")
     return root
 
 
-def _endpoint(address: str | None) -> str | None:
+def _check_endpoint(address: str | None) -> str | None:
     if not address:
         return None
     try:
@@ -74,7 +74,7 @@ def _endpoint(address: str | None) -> str | None:
     return address
 
 
-def _region(name: str | None) -> str | None:
+def _check_region(name: str | None) -> str | None:
     if name and not _REGION.fullmatch(name):
         raise ValueError("give the region's name, such as eu-central-1")
     return name or None
@@ -88,14 +88,14 @@ def _key_id(key: str | None) -> str | None:
     return key or None
 
 
-def _secret(key: SecretStr | None) -> SecretStr | None:
+def _check_secret(key: SecretStr | None) -> SecretStr | None:
     text = key.get_secret_value() if key else ""
     if text != text.strip() or not text.isprintable():
         raise ValueError("the key has a space at its end or a line break; copy it again")
     return key if text else None
 
 
-def _profile(name: str | None) -> str | None:
+def _check_profile(name: str | None) -> str | None:
     if name and (name != name.strip() or not name.isprintable()):
         raise ValueError("give the profile's name as it stands in the AWS config file")
     return name or None
@@ -107,7 +107,7 @@ def _block_name(name: str | None) -> str | None:
     return name or None
 
 
-_Prefix = Annotated[Line, AfterValidator(_prefix)]
+_Prefix = Annotated[Line, AfterValidator(_check_prefix)]
 
 
 class ArchiveBlock(StrictFields, Block, ABC):
@@ -162,9 +162,9 @@ class LocalArchive(ArchiveBlock):
     _block_type_slug = "assay-local-archive"
     _description = "Archive assay results in a folder."
     _documentation_url = DOCUMENTATION
-    _logo_url = logo("filesystem")
+    _logo_url = link_logo("filesystem")
 
-    root: Annotated[Line, AfterValidator(_folder)] = Field(
+    root: Annotated[Line, AfterValidator(_check_folder)] = Field(
         default="~/assay-archive",
         title="Folder",
         description="Where results are kept: an absolute path, or one below the home folder with ~. "
@@ -221,18 +221,18 @@ class S3Archive(ArchiveBlock):
     _block_type_slug = "assay-s3-archive"
     _description = "Archive assay results in an S3 bucket."
     _documentation_url = DOCUMENTATION
-    _logo_url = logo("filesystem")
+    _logo_url = link_logo("filesystem")
 
-    bucket: Annotated[Line, AfterValidator(_bucket)] = Field(
+    bucket: Annotated[Line, AfterValidator(_check_bucket)] = Field(
         title="Bucket", description="Name of the bucket. It must exist."
     )
     prefix: _Prefix = Field(default="", title="Prefix", description="Key prefix for everything written here.")
-    endpoint_url: Annotated[Line | None, AfterValidator(_endpoint)] = Field(
+    endpoint_url: Annotated[Line | None, AfterValidator(_check_endpoint)] = Field(
         default=None,
         title="Endpoint",
         description="Address of an S3 server other than AWS; empty for AWS.",
     )
-    region: Annotated[Line | None, AfterValidator(_region)] = Field(
+    region: Annotated[Line | None, AfterValidator(_check_region)] = Field(
         default=None, title="Region", description="Region, for example eu-central-1."
     )
     access_key_id: Annotated[Line | None, AfterValidator(_key_id)] = Field(
@@ -240,19 +240,19 @@ class S3Archive(ArchiveBlock):
         title="Access key id",
         description="Empty: the environment's own credentials (role, profile, variables).",
     )
-    secret_access_key: Annotated[SecretStr | None, AfterValidator(_secret)] = Field(
+    secret_access_key: Annotated[SecretStr | None, AfterValidator(_check_secret)] = Field(
         default=None,
         max_length=SECRET_MAX,
         title="Secret access key",
         description="Belongs to the access key id.",
     )
-    session_token: Annotated[SecretStr | None, AfterValidator(_secret)] = Field(
+    session_token: Annotated[SecretStr | None, AfterValidator(_check_secret)] = Field(
         default=None,
         max_length=SECRET_MAX,
         title="Session token",
         description="Belongs to temporary keys, and expires with them. For runs that wait, a profile or a role is better.",
     )
-    profile: Annotated[Line | None, AfterValidator(_profile)] = Field(
+    profile: Annotated[Line | None, AfterValidator(_check_profile)] = Field(
         default=None,
         title="Profile",
         description="Profile of the worker's AWS config file, in place of keys. It may name a role to assume.",

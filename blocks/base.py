@@ -8,7 +8,7 @@ DOCUMENTATION: Final = HttpUrl("https://docs.prefect.io/v3/concepts/blocks")
 _LOGOS: Final = "https://raw.githubusercontent.com/PrefectHQ/prefect/420d0d6a78bb6df1fc18bcf188fdad43c1d22ea9/assets/block-logos"
 
 
-def logo(name: str) -> HttpUrl:
+def link_logo(name: str) -> HttpUrl:
     """The address of one of the logos of Prefect's own blocks, pinned to the commit that Prefect pins."""
     return HttpUrl(f"{_LOGOS}/{name}.png")
 

@@ -31,7 +31,7 @@ def as_parameter(value: Any) -> Any:
     return value
 
 
-def references(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def make_references(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the references to saved blocks among the parameters."""
     return {
         name: value["$ref"]
@@ -47,7 +47,7 @@ def name_of(block: Block) -> str | None:
 
 def block_reference(run: FlowRun, parameter: str) -> dict[str, Any] | None:
     """Return a run's reference to a block as `load_from_ref` takes it; None if the block was not saved."""
-    reference = references(run.parameters).get(parameter)
+    reference = make_references(run.parameters).get(parameter)
     if reference is None or isinstance(reference, dict):
         return reference
     return {"block_document_id": str(reference)}

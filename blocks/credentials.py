@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from prefect.blocks.abstract import CredentialsBlock
 from pydantic import Field, SecretStr
 
-from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, link_logo
 from prefect_assay.service.bounds import SECRET_MAX, Line
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class AssayCredentials(StrictFields, CredentialsBlock):
     _block_type_slug = "assay-credentials"
     _description = "Address of the protein characterization service and your own scoped API token."
     _documentation_url = DOCUMENTATION
-    _logo_url = logo("secret")
+    _logo_url = link_logo("secret")
 
     base_url: Line = Field(
         title="Service address",

@@ -60,12 +60,12 @@ def start_run(
         if error.response.status_code not in {HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY}:
             raise
         raise ConfigurationError(
-            f"Prefect does not start {deployment}, and nothing was ordered: {_refusal(error.response)}"
+            f"Prefect does not start {deployment}, and nothing was ordered: {_explain_refusal(error.response)}"
         ) from None  # its message quotes the request
     return cast("FlowRun", run)
 
 
-def _refusal(response: httpx.Response) -> str:
+def _explain_refusal(response: httpx.Response) -> str:
     """Why Prefect refuses a run, without the values that it quotes."""
     detail = response.json().get("detail") if response.status_code == HTTPStatus.CONFLICT else None
     if isinstance(detail, str):

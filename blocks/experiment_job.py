@@ -8,7 +8,7 @@ from prefect.blocks.abstract import JobBlock
 from pydantic import Field
 
 from prefect_assay.blocks.account import AssayAccount
-from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, link_logo
 from prefect_assay.designs.options import USUAL, CampaignOptions, Usd
 from prefect_assay.service.bounds import CampaignId, Text
 from prefect_assay.service.models.spec import Assay
@@ -55,7 +55,7 @@ class AssayExperiment(StrictFields, _Job):
     _block_type_slug = "assay-experiment"
     _description = "One laboratory experiment as a job: trigger it, wait for it, fetch its results."
     _documentation_url = DOCUMENTATION
-    _logo_url = logo("process")
+    _logo_url = link_logo("process")
 
     designs: Text = Field(
         title="Designs",
@@ -92,17 +92,17 @@ class AssayExperiment(StrictFields, _Job):
             AccessError: the token is not accepted.
             ConfigurationError: the flows are not deployed, or a block is not saved.
         """
-        from prefect_assay.blocks.experiment_run import trigger  # noqa: PLC0415 - Prefect loads blocks at start
+        from prefect_assay.blocks.experiment_run import start_job  # noqa: PLC0415 - Prefect loads blocks at start
 
         job: Any = self  # pyright reads this folder as a second package
-        return in_loop_or_not(lambda: trigger(job), self.atrigger)
+        return in_loop_or_not(lambda: start_job(job), self.atrigger)
 
     async def atrigger(self) -> "AssayExperimentRun":
         """`trigger` for async code; many may run at once."""
-        from prefect_assay.blocks.experiment_run import trigger  # noqa: PLC0415
+        from prefect_assay.blocks.experiment_run import start_job  # noqa: PLC0415
 
         job: Any = self
-        return await asyncio.to_thread(trigger, job)
+        return await asyncio.to_thread(start_job, job)
 
 
 def in_loop_or_not(sync: Callable[[], T], asynchronous: Callable[[], Coroutine[Any, Any, T]]) -> T:

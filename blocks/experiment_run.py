@@ -25,7 +25,7 @@ from prefect_assay.archive.read import latest_by_experiment
 from prefect_assay.blocks.deployment_runs import deployment_of, start_run
 from prefect_assay.blocks.experiment_job import AssayExperiment, in_loop_or_not
 from prefect_assay.blocks.order_ledger import open_ledgers
-from prefect_assay.designs import check_spec, read_sequences, split
+from prefect_assay.designs import check_spec, read_sequences, split_into_batches
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, NotReady, Overdue
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.ledger import Ledgers
@@ -57,28 +57,28 @@ class ExperimentResults(Model):
     rows: tuple[ResultRow, ...]
 
 
-def trigger(job: AssayExperiment) -> "AssayExperimentRun":
+def start_job(job: AssayExperiment) -> "AssayExperimentRun":
     """Check the job and start its campaign, or find it; see `AssayExperiment.trigger`."""
     now = datetime.now(UTC)
-    plan = _plan(job)
+    plan = _make_plan(job)
     key = plan.experiments[0].order_key
-    books = open_ledgers(job.account.credentials, job.account.archive)
-    fix_plan(books.store, books.prefix, plan.model_copy(update={"archive_id": books.archive_id}))
-    state = _log(job).read()
+    ledgers = open_ledgers(job.account.credentials, job.account.archive)
+    fix_plan(ledgers.store, ledgers.prefix, plan.model_copy(update={"archive_id": ledgers.archive_id}))
+    state = _open_log(job).read()
     if state.is_open or state.stopped is not None or (state.over is not None and state.over.complete):
         return AssayExperimentRun(job, next(reversed(state.runs), None), key)
-    scope = f"assay-job-{books.derive_scope(normalize_address(job.account.credentials.base_url))}-{key}-{len(state.runs)}"
-    run = _start(job, scope, now)
+    scope = f"assay-job-{ledgers.derive_scope(normalize_address(job.account.credentials.base_url))}-{key}-{len(state.runs)}"
+    run = _start_run(job, scope, now)
     earlier_end = state.over.id if state.over else None
     return AssayExperimentRun(job, str(run.id), key, earlier_end=earlier_end)
 
 
-def _start(job: AssayExperiment, key: str, now: datetime) -> FlowRun:
+def _start_run(job: AssayExperiment, key: str, now: datetime) -> FlowRun:
     """Start the campaign's flow run, or find the one that another caller has started and that has not ended yet."""
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         run = start_run(
             deployment_of("campaign"),
-            _parameters(job),
+            _make_parameters(job),
             name=job.campaign_id,
             idempotency_key=f"{key}-{attempt}",
         )
@@ -167,19 +167,19 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
         """The experiment of the order, by its ledger."""
         archive = self.job.account.archive
         service = normalize_address(self.job.account.credentials.base_url)
-        books = Ledgers.find_recorded(archive.get_store(), archive.prefix, service)
-        state = books.open_order(self.job.campaign_id, self.order_key).read() if books else None
+        ledgers = Ledgers.find_recorded(archive.get_store(), archive.prefix, service)
+        state = ledgers.open_order(self.job.campaign_id, self.order_key).read() if ledgers else None
         return state.ordered.experiment_id if state and state.ordered else None
 
     def _is_over(self) -> bool:
         try:
-            state = _log(self.job).read()
+            state = _open_log(self.job).read()
         except ArchiveUnavailable:
             return False
         if self._has_ended(state):
             return True
         if not state.is_open and (reason := self._why_not_begun()):
-            if self._has_ended(_log(self.job).read()):  # it began and ended between the two readings
+            if self._has_ended(_open_log(self.job).read()):  # it began and ended between the two readings
                 return True
             raise JobFailed(reason)
         return False
@@ -220,15 +220,15 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
                 raise Overdue(f"experiment {self.order_key} has not ended within {patience}; wait again")
 
 
-def _log(job: AssayExperiment) -> CampaignLog:
+def _open_log(job: AssayExperiment) -> CampaignLog:
     return CampaignLog(job.account.archive.get_store(), job.account.archive.prefix, job.campaign_id)
 
 
-def _plan(job: AssayExperiment) -> Plan:
+def _make_plan(job: AssayExperiment) -> Plan:
     with job.account.credentials.get_client() as client:
         target = resolve_target(client, job.assay)
     sequences = read_sequences(job.designs, reading=job.options.reading)
-    batches = split(sequences, job.assay, _SEQUENCES_MAX)
+    batches = split_into_batches(sequences, job.assay, _SEQUENCES_MAX)
     if len(batches) != 1:
         raise InvalidSpec(
             [f"designs: they need {len(batches)} experiments; trigger one job for each, or start a campaign"]
@@ -248,7 +248,7 @@ def _plan(job: AssayExperiment) -> Plan:
     )
 
 
-def _parameters(job: AssayExperiment) -> dict[str, Any]:
+def _make_parameters(job: AssayExperiment) -> dict[str, Any]:
     """The parameters of the flow `campaign`, which reads the plan from the archive; the others keep their defaults."""
     values = {
         name: getattr(job, name) for name in ("assay", "account", "spend_up_to_usd", "campaign_id", "options")

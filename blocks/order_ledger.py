@@ -30,10 +30,10 @@ def open_ledgers(credentials: AssayCredentials, archive: Archive) -> Ledgers:
         ArchiveError: the archive cannot be used.
     """
     with credentials.get_client() as client:
-        return _open(client, archive)
+        return _open_ledgers(client, archive)
 
 
-def _open(client: AssayClient, archive: Archive) -> Ledgers:
+def _open_ledgers(client: AssayClient, archive: Archive) -> Ledgers:
     store = archive.get_store()
     service = normalize_address(client.base_url)
     is_simulated = None
@@ -46,15 +46,15 @@ def _open(client: AssayClient, archive: Archive) -> Ledgers:
         recorded = Ledgers.find_recorded(store, archive.prefix, service)
         if recorded is not None:
             return recorded
-        if (isinstance(error, TransientError) and not is_absent(error)) or not _answers(client):
+        if (isinstance(error, TransientError) and not is_absent(error)) or not _is_answering(client):
             raise _first_use(error) from error
         organisation = None  # named later, it is noted in the same log
     organisation_id = organisation.id if organisation else None
-    books = Ledgers.open(
+    ledgers = Ledgers.open(
         store, archive.prefix, service, organisation_id, organisation.name if organisation else None
     )
-    books.is_simulated = is_simulated
-    return books
+    ledgers.is_simulated = is_simulated
+    return ledgers
 
 
 def identify_organisation(client: AssayClient) -> Organization | None:
@@ -81,7 +81,7 @@ def organisation_of(identity: Identity) -> Organization | None:
     return next((one for one in listed if one.active), listed[0] if len(listed) == 1 else None)
 
 
-def _answers(client: AssayClient) -> bool:
+def _is_answering(client: AssayClient) -> bool:
     """Whether the service answers a call of the contract (4.4): then it is there, and does not have `GET /whoami`."""
     try:
         client.targets.list(limit=1)

@@ -5,7 +5,7 @@ from typing import Self
 from prefect.blocks.core import Block
 from pydantic import Field, model_validator
 
-from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, link_logo
 from prefect_assay.service.bounds import Cents
 
 
@@ -25,7 +25,7 @@ class SpendingPolicy(StrictFields, Block):
     _block_type_slug = "assay-spending-policy"
     _description = "Caps for what assay runs may order and pay without asking."
     _documentation_url = DOCUMENTATION
-    _logo_url = logo("process")
+    _logo_url = link_logo("process")
 
     per_experiment_cents: Cents = Field(
         title="Cap per experiment (cents)",

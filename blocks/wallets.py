@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, get_args
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
-from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, link_logo
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.bounds import LIST_MAX, SECRET_MAX, Line
 from prefect_assay.service.models.vocabulary import PaymentMethod
@@ -66,7 +66,7 @@ class X402Wallet(PaymentWallet):
     _block_type_slug = "assay-x402-wallet"
     _description = "Wallet key for paying assay invoices by machine (x402-exact), with its allow-lists."
     _documentation_url = DOCUMENTATION
-    _logo_url = logo("secret")
+    _logo_url = link_logo("secret")
 
     private_key: SecretStr = Field(
         max_length=SECRET_MAX,
@@ -160,7 +160,7 @@ class SharedPaymentTokens(PaymentWallet):
     _block_type_slug = "assay-shared-payment-tokens"
     _description = "Your issuer of shared payment tokens, for paying assay invoices by machine (mpp-spt)."
     _documentation_url = DOCUMENTATION
-    _logo_url = logo("secret")
+    _logo_url = link_logo("secret")
 
     issuer_url: Line = Field(
         title="Issuer address",

@@ -3,7 +3,7 @@
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
-from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, link_logo
 from prefect_assay.service.bounds import SECRET_MAX, Line
 
 
@@ -26,7 +26,7 @@ class WebhookEndpoint(StrictFields, Block):
     _block_type_slug = "assay-webhook-endpoint"
     _description = "Public address of the assay webhook receiver, and its signing key."
     _documentation_url = DOCUMENTATION
-    _logo_url = logo("webhook")
+    _logo_url = link_logo("webhook")
 
     url: Line = Field(
         title="Receiver address",

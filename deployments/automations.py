@@ -75,7 +75,7 @@ class AutomationChange:
 
 def cancel_automation(decide: UUID) -> AutomationCore:
     """The automation that starts the deployment `decide` for each canceled run of a campaign or a loop."""
-    return marked(
+    return mark_automation(
         AutomationCore(
             name=CANCEL,
             description="The campaign of a run that somebody cancels is canceled: nothing more is ordered, accepted or "
@@ -111,20 +111,20 @@ def register_automations(
     An automation that an operator has edited is kept, and a disabled one stays disabled. A server that refuses is
     reported and not an error: the sweep does the same, later.
     """
-    return tuple(_register(client, automation, dry_run=dry_run) for automation in wanted)
+    return tuple(_register_automation(client, automation, dry_run=dry_run) for automation in wanted)
 
 
-def marked(bare: AutomationCore) -> AutomationCore:
+def mark_automation(bare: AutomationCore) -> AutomationCore:
     """The automation with the tags by which a later registration knows its own definition from an operator's."""
-    return bare.model_copy(update={"tags": [ASSAY_TAG, _MARK + _digest(bare)]})
+    return bare.model_copy(update={"tags": [ASSAY_TAG, _MARK + _compute_digest(bare)]})
 
 
-def _digest(automation: AutomationCore) -> str:
+def _compute_digest(automation: AutomationCore) -> str:
     """Digest of an automation's definition, of named fields only: a default that a later Prefect adds is not an edit."""
     trigger = automation.trigger.model_dump(mode="json")
     what = {
         "description": automation.description,
-        "trigger": {name: _sorted(trigger.get(name)) for name in _TRIGGER},
+        "trigger": {name: _normalize(trigger.get(name)) for name in _TRIGGER},
         "actions": [
             {k: a.get(k) for k in _ACTION}
             for a in (action.model_dump(mode="json") for action in automation.actions)
@@ -133,23 +133,25 @@ def _digest(automation: AutomationCore) -> str:
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _sorted(value: Any) -> Any:
+def _normalize(value: Any) -> Any:
     """Normalize: sets arrive as lists in any order, a list of one as a single name."""
     if isinstance(value, list):
-        return sorted((_sorted(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+        return sorted((_normalize(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
     if isinstance(value, dict):
-        return {key: _sorted(item if isinstance(item, list) else [item]) for key, item in value.items()}
+        return {key: _normalize(item if isinstance(item, list) else [item]) for key, item in value.items()}
     return value
 
 
-def _register(client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: bool) -> AutomationChange:
+def _register_automation(
+    client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: bool
+) -> AutomationChange:
     try:
         found = client.read_automations_by_name(wanted.name)
         if not found:
             if not dry_run:
                 client.create_automation(wanted)
             return AutomationChange(wanted.name, "created")
-        return _update(client, found[0], wanted, dry_run=dry_run)
+        return _update_automation(client, found[0], wanted, dry_run=dry_run)
     except httpx.HTTPStatusError as error:
         if error.response.status_code not in _REFUSALS:
             raise
@@ -158,19 +160,19 @@ def _register(client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: boo
             "refused",
             enabled=False,
             note=(
-                f"the server answers {error.response.status_code} to automations ({_detail(error)})"
+                f"the server answers {error.response.status_code} to automations ({_explain_error(error)})"
                 + (_WITHOUT if wanted.name == CANCEL else "")
             ),
         )
 
 
-def _update(
+def _update_automation(
     client: SyncPrefectClient, present: Automation, wanted: AutomationCore, *, dry_run: bool
 ) -> AutomationChange:
     off = "" if present.enabled else "it is disabled, and stays so"
-    if _digest(present) == _digest(wanted):
+    if _compute_digest(present) == _compute_digest(wanted):
         return AutomationChange(wanted.name, "unchanged", enabled=present.enabled, note=off)
-    if _MARK + _digest(present) not in present.tags:
+    if _MARK + _compute_digest(present) not in present.tags:
         note = "somebody has edited it; delete it and deploy again to get the shipped one"
         return AutomationChange(wanted.name, "kept", enabled=present.enabled, note=note)
     if not dry_run:
@@ -180,7 +182,7 @@ def _update(
     return AutomationChange(wanted.name, "updated", enabled=present.enabled, note=off)
 
 
-def _detail(error: httpx.HTTPStatusError) -> str:
+def _explain_error(error: httpx.HTTPStatusError) -> str:
     try:
         body = error.response.json()
     except ValueError:

@@ -28,7 +28,7 @@ from prefect_assay.campaigns.events.kinds import (
 from prefect_assay.campaigns.problems import ALERTS
 from prefect_assay.campaigns.problems.find import SILENT_AFTER
 from prefect_assay.campaigns.problems.kinds import SWEEP_SILENT
-from prefect_assay.deployments.automations import marked
+from prefect_assay.deployments.automations import mark_automation
 from prefect_assay.errors import ConfigurationError
 
 SWEEP_COMPLETED: Final = "prefect.flow-run.Completed*"  # also with gaps
@@ -67,7 +67,7 @@ class Recipe:
         return "a notification block, as TYPE/NAME" if self.subject else "a deployment, as FLOW/NAME"
 
 
-def _problem(description: str, labels: Mapping[str, str]) -> Recipe:
+def _make_problem_recipe(description: str, labels: Mapping[str, str]) -> Recipe:
     return Recipe(
         description=description,
         event=ProblemOpened.event,
@@ -152,9 +152,9 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         resource="assay.hint.*",
         at_most_every=HINT_INTERVAL,
     ),
-    "notify-problem": _problem("Notify of every problem of docs/operating.md.", {}),
+    "notify-problem": _make_problem_recipe("Notify of every problem of docs/operating.md.", {}),
     **{
-        f"notify-{kind}": _problem(f"Notify when {alert.meaning}.", {"assay.kind": kind})
+        f"notify-{kind}": _make_problem_recipe(f"Notify when {alert.meaning}.", {"assay.kind": kind})
         for kind, alert in ALERTS.items()
     },
     f"notify-{SWEEP_SILENT}": _SWEEP_SILENT,
@@ -174,16 +174,16 @@ def chosen_automations(client: SyncPrefectClient, chosen: Iterable[str]) -> tupl
     Raises:
         ConfigurationError: a name is unknown, or a target does not exist.
     """
-    return tuple(_automation(client, *_parsed(choice)) for choice in chosen)
+    return tuple(_make_automation(client, *_parse_choice(choice)) for choice in chosen)
 
 
 def check_choices(chosen: Iterable[str]) -> None:
     """Raise ConfigurationError for an unknown name or a choice without a target, before anything is changed."""
     for choice in chosen:
-        _parsed(choice)
+        _parse_choice(choice)
 
 
-def _parsed(choice: str) -> tuple[str, str]:
+def _parse_choice(choice: str) -> tuple[str, str]:
     name, _, target = choice.partition("=")
     if name not in RECIPES:
         raise ConfigurationError(
@@ -195,19 +195,21 @@ def _parsed(choice: str) -> tuple[str, str]:
     return name, target
 
 
-def _automation(client: SyncPrefectClient, name: str, target: str) -> AutomationCore:
+def _make_automation(client: SyncPrefectClient, name: str, target: str) -> AutomationCore:
     recipe = RECIPES[name]
-    return marked(
+    return mark_automation(
         AutomationCore(
             name=f"assay-{name}",
             description=recipe.description,
-            trigger=_silence(recipe, recipe.silence) if recipe.silence else _event(recipe),
-            actions=[_action(client, recipe, target)],
+            trigger=_make_silence_trigger(recipe, recipe.silence)
+            if recipe.silence
+            else _make_event_trigger(recipe),
+            actions=[_make_action(client, recipe, target)],
         )
     )
 
 
-def _event(recipe: Recipe) -> EventTrigger:
+def _make_event_trigger(recipe: Recipe) -> EventTrigger:
     return EventTrigger(
         expect={recipe.event},
         match={"prefect.resource.id": recipe.resource, **recipe.labels},
@@ -218,7 +220,7 @@ def _event(recipe: Recipe) -> EventTrigger:
     )
 
 
-def _silence(recipe: Recipe, silence: timedelta) -> EventTrigger:
+def _make_silence_trigger(recipe: Recipe, silence: timedelta) -> EventTrigger:
     return EventTrigger(
         expect={recipe.event},
         match={"prefect.resource.id": recipe.resource},
@@ -229,7 +231,7 @@ def _silence(recipe: Recipe, silence: timedelta) -> EventTrigger:
     )
 
 
-def _action(client: SyncPrefectClient, recipe: Recipe, target: str) -> ActionTypes:
+def _make_action(client: SyncPrefectClient, recipe: Recipe, target: str) -> ActionTypes:
     if recipe.subject:
         block = _notification_block(client, target)
         return SendNotification(block_document_id=block, subject=recipe.subject, body=recipe.body)

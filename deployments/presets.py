@@ -8,7 +8,7 @@ from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.blocks import AssayAccount
-from prefect_assay.blocks.block_references import references
+from prefect_assay.blocks.block_references import make_references
 from prefect_assay.blocks.deployment_runs import deployment_of
 
 NAME: Final = "main"  # of the account that `prefect-assay init` saves
@@ -48,7 +48,7 @@ def _is_kept(client: SyncPrefectClient, chosen: dict[str, Any]) -> bool:
     """Whether somebody has chosen an account that is there."""
     if _ACCOUNT not in chosen:
         return False
-    reference = references(chosen).get(_ACCOUNT)
+    reference = make_references(chosen).get(_ACCOUNT)
     if reference is None:
         return True
     document_id = reference["block_document_id"] if isinstance(reference, dict) else reference

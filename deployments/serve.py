@@ -60,12 +60,12 @@ def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> lis
     }
     flows = (campaign, design_build_test, decide, sweep)
     return [
-        _deployment(flow, shipped[flow.fn.__name__], sweep_interval if flow is sweep else None)
+        _make_deployment(flow, shipped[flow.fn.__name__], sweep_interval if flow is sweep else None)
         for flow in flows
     ]
 
 
-def _deployment(
+def _make_deployment(
     flow: Flow[..., Any], shipped: Mapping[str, Any], interval: timedelta | None
 ) -> RunnerDeployment:
     made = flow.to_deployment(

@@ -73,7 +73,7 @@ class Registration:
     presets: tuple[str, ...] = ()  # the deployments into whose form the account was filled
 
 
-def register(
+def register_all(
     *, dry_run: bool = False, with_automations: bool = True, chosen: Sequence[str] = ()
 ) -> Registration:
     """Register the block types and, once `decide` is deployed, the automation on Cancelled; `dry_run` only reports.
@@ -104,7 +104,7 @@ def register_cancel(client: SyncPrefectClient, *, dry_run: bool = False) -> tupl
     return register_automations(client, [cancel_automation(decide.id)], dry_run=dry_run)
 
 
-def deploy(
+def deploy_all(
     *,
     work_pool: str | None = None,
     dry_run: bool = False,
@@ -124,13 +124,13 @@ def deploy(
     check_choices(chosen)
     shipped = shipped_deployments()
     with get_client(sync_client=True) as client:
-        present = _present(client, shipped)
+        present = _list_present(client, shipped)
         pool = _ensure_work_pool(client, work_pool or _pool_of(present) or WORK_POOL, dry_run=dry_run)
-        registered = register(dry_run=dry_run, with_automations=False)
+        registered = register_all(dry_run=dry_run, with_automations=False)
         if not dry_run:
-            _apply(in_work_pool(with_operators_choices(shipped, present), pool.name))
+            _apply_file(in_work_pool(with_operators_choices(shipped, present), pool.name))
             for name, before in present.items():
-                _restore(client, before, client.read_deployment_by_name(name))
+                _restore_deployments(client, before, client.read_deployment_by_name(name))
         presets = preset_account(client, dry_run=dry_run)
         changes = register_cancel(client, dry_run=dry_run) if with_automations else ()
         changes += register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
@@ -138,7 +138,7 @@ def deploy(
         registered,
         automations=changes,
         work_pool=pool,
-        deployments={name: "present" if name in present else "created" for name in _names(shipped)},
+        deployments={name: "present" if name in present else "created" for name in _list_names(shipped)},
         advice=registered.advice + sweep_advice(present.get(_SWEEP)),
         presets=presets,
     )
@@ -157,7 +157,7 @@ def with_operators_choices(
     """The file to apply where some deployments exist: they keep their schedules and stay paused."""
     entries = []
     for entry in shipped["deployments"]:
-        existing = present.get(_name(entry))
+        existing = present.get(_read_name(entry))
         if existing is None:
             entries.append(entry)
         else:
@@ -190,24 +190,26 @@ def operators_choices(before: DeploymentResponse, after: DeploymentResponse) -> 
     return choices
 
 
-def _restore(client: SyncPrefectClient, before: DeploymentResponse, after: DeploymentResponse) -> None:
+def _restore_deployments(
+    client: SyncPrefectClient, before: DeploymentResponse, after: DeploymentResponse
+) -> None:
     # Not through the file: Prefect would resolve references in it, and write secrets in place of references.
     choices = operators_choices(before, after)
     if choices:
         client.update_deployment(before.id, DeploymentUpdate(**choices))
 
 
-def _name(entry: Mapping[str, Any]) -> str:
+def _read_name(entry: Mapping[str, Any]) -> str:
     return f"{entry['entrypoint'].rpartition(':')[2].replace('_', '-')}/{entry['name']}"
 
 
-def _names(shipped: Mapping[str, Any]) -> list[str]:
-    return [_name(entry) for entry in shipped["deployments"]]
+def _list_names(shipped: Mapping[str, Any]) -> list[str]:
+    return [_read_name(entry) for entry in shipped["deployments"]]
 
 
-def _present(client: SyncPrefectClient, shipped: Mapping[str, Any]) -> dict[str, DeploymentResponse]:
+def _list_present(client: SyncPrefectClient, shipped: Mapping[str, Any]) -> dict[str, DeploymentResponse]:
     found = {}
-    for name in _names(shipped):
+    for name in _list_names(shipped):
         try:
             found[name] = client.read_deployment_by_name(name)
         except ObjectNotFound:
@@ -215,11 +217,11 @@ def _present(client: SyncPrefectClient, shipped: Mapping[str, Any]) -> dict[str,
     return found
 
 
-def _apply(content: Mapping[str, Any]) -> None:
+def _apply_file(content: Mapping[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "prefect.yaml"
         path.write_text(yaml.safe_dump(dict(content), sort_keys=False), encoding="utf-8")
-        _prefect("--no-prompt", "deploy", "--all", "--prefect-file", str(path))
+        _run_prefect("--no-prompt", "deploy", "--all", "--prefect-file", str(path))
 
 
 def _pool_of(present: Mapping[str, DeploymentResponse]) -> str | None:
@@ -237,13 +239,13 @@ def _ensure_work_pool(client: SyncPrefectClient, name: str, *, dry_run: bool) ->
                 "(or process, kubernetes, ecs, ...), then deploy again"
             ) from None
         if not dry_run:
-            _prefect("work-pool", "create", name, "--type", PROCESS)
+            _run_prefect("work-pool", "create", name, "--type", PROCESS)
         return WorkPool(name, "created")
     needs_worker = not (pool.is_push_pool or pool.is_managed_pool)
     return WorkPool(name, "present", pool.type, needs_worker=needs_worker)
 
 
-def _prefect(*arguments: str) -> None:
+def _run_prefect(*arguments: str) -> None:
     """Run Prefect's own command, which knows its file format and rules."""
     done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
         [sys.executable, "-P", "-m", "prefect", *arguments], capture_output=True, text=True, check=False

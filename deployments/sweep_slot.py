@@ -53,10 +53,10 @@ def free_lost_slot(client: SyncPrefectClient, now: datetime) -> bool:
 
 def watch_slot(api: str, auth: str | None) -> None:
     """Look after the slot on a thread, every five minutes, as long as this process lives."""
-    threading.Thread(target=_watch, args=(api, auth), name="sweep-slot", daemon=True).start()
+    threading.Thread(target=_watch_slot, args=(api, auth), name="sweep-slot", daemon=True).start()
 
 
-def _watch(api: str, auth: str | None) -> None:
+def _watch_slot(api: str, auth: str | None) -> None:
     while True:
         time.sleep(_LOOK_SECONDS)
         # The next look tries again.

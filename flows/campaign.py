@@ -12,14 +12,14 @@ from prefect.logging import get_run_logger
 from prefect.states import Cancelled, Completed, Failed
 
 from prefect_assay.campaigns.flow_results import CampaignReport
-from prefect_assay.campaigns.lasting import lasting
+from prefect_assay.campaigns.lasting import outlast_failures
 from prefect_assay.campaigns.plan import CampaignInput, make_plan, read_kept_plan
 from prefect_assay.campaigns.play import (
     CampaignStopped,
     CarriedByAnotherRun,
     approve_price,
     begin_campaign,
-    play,
+    play_orders,
 )
 from prefect_assay.campaigns.runs.tags import name_run, own_campaign
 from prefect_assay.campaigns.setup import CampaignSetup
@@ -36,14 +36,14 @@ from prefect_assay.tasks.report import report_command
 
 @flow(name="campaign", retries=0, retry_delay_seconds=0)
 def campaign(
-    designs: Annotated[Text, form.titled("Designs")],
+    designs: Annotated[Text, form.title_field("Designs")],
     assay: form.Assay,
     *,
     account: form.Account,
     spend_up_to_usd: Annotated[
-        Usd | None, form.AT_ONCE, form.titled("Spend without asking up to (USD)")
+        Usd | None, form.AT_ONCE, form.title_field("Spend without asking up to (USD)")
     ] = None,
-    campaign_id: Annotated[CampaignId | None, form.AT_ONCE, form.titled("Campaign name")] = None,
+    campaign_id: Annotated[CampaignId | None, form.AT_ONCE, form.title_field("Campaign name")] = None,
     options: form.MoreOptions = USUAL,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, report.
@@ -82,7 +82,7 @@ def campaign(
 
 def play_campaign(setup: CampaignSetup, measured: CampaignInput, unasked_cents: int) -> State[Any]:
     """One execution of the campaign's run, from the plan to its final state, unless it suspends."""
-    with lasting(setup) as execution:
+    with outlast_failures(setup) as execution:
         known = own_campaign() or measured.continued_id
         plan = read_kept_plan(setup, known) if known else make_plan(setup, measured)
         execution.campaign_id = plan.campaign_id
@@ -94,7 +94,7 @@ def play_campaign(setup: CampaignSetup, measured: CampaignInput, unasked_cents: 
         try:
             running = begin_campaign(setup, plan, unasked_cents=unasked_cents, carries=True)
             approve_price(running)
-            report = play(running)
+            report = play_orders(running)
         except CampaignStopped as error:
             return Cancelled(message=str(error))
         except CarriedByAnotherRun as error:

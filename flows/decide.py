@@ -56,18 +56,20 @@ _WORDS: Final = {
 
 @flow(name="decide", retries=0, retry_delay_seconds=0, timeout_seconds=600)
 def decide(
-    campaign_id: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Campaign or loop")] = None,
-    action: Annotated[Action | None, form.AT_ONCE, form.titled("What to do")] = None,
+    campaign_id: Annotated[bounds.Line | None, form.AT_ONCE, form.title_field("Campaign or loop")] = None,
+    action: Annotated[Action | None, form.AT_ONCE, form.title_field("What to do")] = None,
     *,
-    question_id: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Question")] = None,
+    question_id: Annotated[bounds.Line | None, form.AT_ONCE, form.title_field("Question")] = None,
     revision: Annotated[
-        int | None, Field(ge=1, le=1_000_000), form.AT_ONCE, form.titled("Revision of the question")
+        int | None, Field(ge=1, le=1_000_000), form.AT_ONCE, form.title_field("Revision of the question")
     ] = None,
-    amount_cents: Annotated[bounds.Cents | None, form.AT_ONCE, form.titled("Exact amount (US cents)")] = None,
-    experiment: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Which experiment")] = None,
-    person: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Your name")] = None,
-    account: Annotated[AssayAccount | None, form.AT_ONCE, form.titled("Account")] = None,
-    canceled_run: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Canceled run")] = None,
+    amount_cents: Annotated[
+        bounds.Cents | None, form.AT_ONCE, form.title_field("Exact amount (US cents)")
+    ] = None,
+    experiment: Annotated[bounds.Line | None, form.AT_ONCE, form.title_field("Which experiment")] = None,
+    person: Annotated[bounds.Line | None, form.AT_ONCE, form.title_field("Your name")] = None,
+    account: Annotated[AssayAccount | None, form.AT_ONCE, form.title_field("Account")] = None,
+    canceled_run: Annotated[bounds.Line | None, form.AT_ONCE, form.title_field("Canceled run")] = None,
 ) -> State[str]:
     """Answer exactly one question of a campaign, or cancel a campaign or a loop.
 
@@ -88,7 +90,7 @@ def decide(
             return Completed(message=shortened(text), data=text)
         if campaign_id is None or action is None or person is None:
             raise InputError("say which campaign, what to do and who decides; nothing was done")
-        place = _Place(client, _find(client, campaign_id, account), account)
+        place = _Place(client, _find_log(client, campaign_id, account), account)
         if action is Action.CANCEL:
             text = place.cancel(person, _HOW)
         else:
@@ -151,7 +153,7 @@ class _Place:
             return self.account
 
 
-def _find(client: SyncPrefectClient, name: str, account: AssayAccount | None) -> CampaignLog:
+def _find_log(client: SyncPrefectClient, name: str, account: AssayAccount | None) -> CampaignLog:
     if account is not None:
         return find_log(account.archive, name)
     unread: list[AssayError] = []

@@ -41,14 +41,14 @@ from prefect_assay.tasks.propose import check_designer
 
 @flow(name="design-build-test", retries=0, retry_delay_seconds=0)
 def design_build_test(
-    source: Annotated[Line | None, form.AT_ONCE, form.titled("Folder of design files")] = None,
+    source: Annotated[Line | None, form.AT_ONCE, form.title_field("Folder of design files")] = None,
     *,
-    designer: Annotated[Line | None, form.AT_ONCE, form.titled("Designer")] = None,
-    loop_id: Annotated[str, Field(max_length=30, pattern=f"^{LOOP_ID}$"), form.titled("Loop name")],
+    designer: Annotated[Line | None, form.AT_ONCE, form.title_field("Designer")] = None,
+    loop_id: Annotated[str, Field(max_length=30, pattern=f"^{LOOP_ID}$"), form.title_field("Loop name")],
     assay: form.Assay,
     account: form.Account,
-    budget_usd: Annotated[Usd | None, form.AT_ONCE, form.titled("Budget of all rounds (USD)")] = None,
-    rounds: Annotated[LoopOptions, form.titled("Rounds")] = USUAL_ROUNDS,
+    budget_usd: Annotated[Usd | None, form.AT_ONCE, form.title_field("Budget of all rounds (USD)")] = None,
+    rounds: Annotated[LoopOptions, form.title_field("Rounds")] = USUAL_ROUNDS,
     options: form.MoreOptions = USUAL,
 ) -> State[LoopReport]:
     """Run rounds until a stop rule ends the loop: propose designs, measure them as one campaign, learn, propose again.
@@ -100,9 +100,9 @@ def design_build_test(
         archive=account.archive,
         reading=options.reading,
         options=rounds,
-        placed=lambda campaign_id, key: setup.books.open_order(campaign_id, key).read().placed,
+        placed=lambda campaign_id, key: setup.ledgers.open_order(campaign_id, key).read().placed,
     )
-    _check(loop, rules)
+    _check_rules(loop, rules)
     try:
         with short_messages(), recording_events():
             report = play_loop(setup, loop, rules)
@@ -115,7 +115,7 @@ def design_build_test(
     return Completed(name=name, message=report.stopped, data=report)
 
 
-def _check(loop: Loop, rules: StopRules) -> None:
+def _check_rules(loop: Loop, rules: StopRules) -> None:
     """Refuse, before anything is proposed, what cannot work."""
     if not loop.source and not loop.designer:
         raise ConfigurationError(

@@ -14,12 +14,14 @@ from prefect_assay.service.form import ShownAtOnce
 from prefect_assay.service.models import spec
 
 
-def titled(words: str) -> Any:
+def title_field(words: str) -> Any:
     """The title of a field, in place of the parameter's name."""
     return Field(json_schema_extra={"title": words})
 
 
 AT_ONCE: Final = ShownAtOnce()
-Assay = Annotated[spec.Assay, titled("What to measure")]  # pydantic drops a title that is the model's own
-Account = Annotated[AssayAccount, titled("Account")]
-MoreOptions = Annotated[options.CampaignOptions, titled("More options")]
+Assay = Annotated[
+    spec.Assay, title_field("What to measure")
+]  # pydantic drops a title that is the model's own
+Account = Annotated[AssayAccount, title_field("Account")]
+MoreOptions = Annotated[options.CampaignOptions, title_field("More options")]

@@ -91,9 +91,9 @@ def _run_name() -> str:
     retry_delay_seconds=0,
 )
 def sweep(
-    full_check_minutes: Annotated[int, Field(ge=0, le=10_080), form.titled("Full check (minutes)")] = 60,
-    alert_limits: Annotated[AlertLimits, form.titled("Limits of problems")] = AlertLimits(),  # noqa: B008 - frozen
-    keep_days: Annotated[int, Field(ge=1, le=3650), form.titled("Keep finished runs (days)")] = 3,
+    full_check_minutes: Annotated[int, Field(ge=0, le=10_080), form.title_field("Full check (minutes)")] = 60,
+    alert_limits: Annotated[AlertLimits, form.title_field("Limits of problems")] = AlertLimits(),  # noqa: B008 - frozen
+    keep_days: Annotated[int, Field(ge=1, le=3650), form.title_field("Keep finished runs (days)")] = 3,
 ) -> State[SweepReport]:
     """Wake every suspended run that has news or whose next look is due, and start a run for campaigns without a live one.
 
@@ -169,7 +169,7 @@ class _Sweep:
             attention.append("run {} {}. {}".format(run_id, *why_unreadable(run_id)))
         digest = before.told
         with progress.part("report for people"):
-            digest = _publish([*progress.problems, *attention], before.told)
+            digest = _publish_lines([*progress.problems, *attention], before.told)
         is_complete = not progress.failed & {"runs", "canceled runs", "campaigns"}
         self.state.save(
             SweepMemory(
@@ -314,7 +314,7 @@ class _Sweep:
         return [problem.line for problem in self.problems.problems]
 
 
-def _publish(lines: list[str], published: str | None) -> str | None:
+def _publish_lines(lines: list[str], published: str | None) -> str | None:
     """Create the artifact for people if the lines have changed; returns their digest."""
     if not lines:
         return None

@@ -77,7 +77,7 @@ def retrieve_results(credentials: AssayCredentials, experiment_id: str) -> Retri
     """
     notes: list[str] = []
     with credentials.get_client() as client:
-        documents = tuple(_received(client, experiment_id, notes))
+        documents = tuple(_receive_answers(client, experiment_id, notes))
     return RetrievedResults(experiment_id, documents, tuple(notes))
 
 
@@ -112,7 +112,7 @@ def archive_experiment(
     notes: list[str] = []
     away: list[str] = []
     with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        documents = received.documents if received else tuple(_received(client, experiment.id, notes))
+        documents = received.documents if received else tuple(_receive_answers(client, experiment.id, notes))
         notes += received.notes if received else ()
         complete = experiment.reported == ResultsStatus.ALL
         raw = [document for document in documents if document.name.startswith("results-")]
@@ -144,8 +144,8 @@ def archive_experiment(
             experiment_code=experiment.code,
             results_status=str(experiment.reported),
             documents=[
-                *(_document(document) for document in documents),
-                *_packages(client, experiment.id, results, Path(folder), notes, away),
+                *(_make_document(document) for document in documents),
+                *_receive_packages(client, experiment.id, results, Path(folder), notes, away),
                 *_own_documents(spec, order, payment, table),
                 *([tables.make_mapping_document(mapping)] if mapping else []),
             ],
@@ -189,7 +189,7 @@ def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> s
     return found.location if found else None
 
 
-def _received(client: AssayClient, experiment_id: str, notes: list[str]) -> Iterator[RawDocument]:
+def _receive_answers(client: AssayClient, experiment_id: str, notes: list[str]) -> Iterator[RawDocument]:
     """Every response body as received, byte for byte, before any of it is read."""
     for document in client.documents.iterate(experiment_id):
         if document.absent:
@@ -200,7 +200,7 @@ def _received(client: AssayClient, experiment_id: str, notes: list[str]) -> Iter
         yield document
 
 
-def _document(received: RawDocument) -> Document:
+def _make_document(received: RawDocument) -> Document:
     return Document(
         path=f"raw/{received.name}",
         content_type=received.content_type,
@@ -209,7 +209,7 @@ def _document(received: RawDocument) -> Document:
     )
 
 
-def _packages(
+def _receive_packages(
     client: AssayClient,
     experiment_id: str,
     results: Iterable[Result],
@@ -227,7 +227,7 @@ def _packages(
             continue
         path = folder / f"{index}.zip"
         try:
-            digest = _package(client, experiment_id, result.id, result.data_package_url, path)
+            digest = _receive_package(client, experiment_id, result.id, result.data_package_url, path)
         except OSError as error:
             if is_full(error):
                 raise out_of_space(path) from error
@@ -249,7 +249,7 @@ def _packages(
             )
 
 
-def _package(client: AssayClient, experiment_id: str, result_id: str, url: str, path: Path) -> Digest:
+def _receive_package(client: AssayClient, experiment_id: str, result_id: str, url: str, path: Path) -> Digest:
     """Receive a package into a file. An address that is signed for a time may have expired: then it is read again, once."""
     try:
         return _received_file(client, url, path)

@@ -11,7 +11,7 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.errors import NotReady, OrderMismatch, ServiceUnavailable
 from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.find import find_order
-from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.payments.reconciliation import read_invoice
 from prefect_assay.orders.targets import resolve_target as find_target
 from prefect_assay.service.client import AssayClient
@@ -74,7 +74,9 @@ class OpenPrice(Model):
 
 
 @task(name="open-price", task_run_name="open-price-{planned.order_key}", **READ)
-def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, book: OrderBook) -> OpenPrice:
+def open_price(
+    credentials: AssayCredentials, planned: PlannedExperiment, *, ledger: OrderLedger
+) -> OpenPrice:
     """The price of a planned experiment: its estimate, the quote of a waiting order, or the invoice's amount.
 
     An order is committed once it has its invoice (contract 3); before that its quote can still be declined.
@@ -82,7 +84,7 @@ def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, boo
     with credentials.get_client() as client:
         order = None
         with suppress(OrderMismatch):  # the order's own run asks a person
-            order = find_order(client, book, planned.spec)
+            order = find_order(client, ledger, planned.spec)
         if order is None:
             return OpenPrice(
                 committed=False, total_cents=client.experiments.estimate_cost(planned.spec).total_cents
@@ -98,22 +100,24 @@ def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, boo
                 total = billing.quote.total if billing.quote else None
                 return OpenPrice(committed=False, total_cents=total)
             case BillingStage.INVOICED:
-                billed = _billed(client, order.experiment_id)
-                return OpenPrice(committed=True, total_cents=_reserved(book) if billed is None else billed)
+                billed = _read_billed(client, order.experiment_id)
+                return OpenPrice(
+                    committed=True, total_cents=_read_reserved(ledger) if billed is None else billed
+                )
             case BillingStage.QUOTE_REJECTED | BillingStage.QUOTE_EXPIRED | BillingStage.CANCELED:
                 return OpenPrice(committed=True, total_cents=0)  # ended without a bill
             case never:
                 assert_never(never)
 
 
-def _billed(client: AssayClient, experiment_id: str) -> int | None:
+def _read_billed(client: AssayClient, experiment_id: str) -> int | None:
     try:
         return read_invoice(client, experiment_id).amount
     except NotReady:  # its quote is accepted, and the invoice is not made yet
         return None
 
 
-def _reserved(book: OrderBook) -> int | None:
+def _read_reserved(ledger: OrderLedger) -> int | None:
     """What the order counts in the budget, whose sums must hold where no invoice names an amount."""
-    reservation = book.books.budget.read().reservations.get(book.order_key)
+    reservation = ledger.ledgers.budget.read().reservations.get(ledger.order_key)
     return reservation.cents if reservation else None

@@ -9,7 +9,7 @@ from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
 from prefect_assay.orders import find
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.job import Order, OrderRoute
-from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.payments.guard import agreed_time
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
@@ -17,9 +17,9 @@ from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks.retry_policies import ONCE, READ
 
 
-@task(name="find-order", task_run_name="find-order-{book.order_key}", **READ)
+@task(name="find-order", task_run_name="find-order-{ledger.order_key}", **READ)
 def find_order(
-    credentials: AssayCredentials, book: OrderBook, spec: ExperimentSpec | None = None
+    credentials: AssayCredentials, ledger: OrderLedger, spec: ExperimentSpec | None = None
 ) -> Order | None:
     """The experiment of an order, from its log; if a specification is given, else by its order key.
 
@@ -27,15 +27,15 @@ def find_order(
         OrderMismatch: a person has to say whether an experiment that carries the order key is the order.
     """
     with credentials.get_client() as client:
-        return find.find_order(client, book, spec)
+        return find.find_order(client, ledger, spec)
 
 
-@task(name="order-experiment", task_run_name="order-experiment-{book.order_key}", **ONCE)
+@task(name="order-experiment", task_run_name="order-experiment-{ledger.order_key}", **ONCE)
 def order_experiment(
     credentials: AssayCredentials,
     spec: ExperimentSpec,
     *,
-    book: OrderBook,
+    ledger: OrderLedger,
     name: str,
     route: OrderRoute,
     payment_method: PaymentMethod,
@@ -49,7 +49,7 @@ def order_experiment(
     Args:
         credentials: the token that orders.
         spec: what to measure.
-        book: the order's log, from `open_ledgers(credentials, archive).open_order(campaign_id, order_key)`.
+        ledger: the order's log, from `open_ledgers(credentials, archive).open_order(campaign_id, order_key)`.
         name: the experiment's name, which contains the order key's search token.
         route: self-service accepts the quote in the same call; quoted waits for one.
         payment_method: the rail. A machine rail is pinned to the experiment for life.
@@ -67,7 +67,7 @@ def order_experiment(
         OrderOutcomeUnknown: the answer was lost and the experiment was not found.
         ClockDiffers: a machine is to pay, and this one's clock is not the service's; nothing was ordered.
     """
-    url, secret = webhook.for_order(book.order_key) if webhook else (None, None)
+    url, secret = webhook.for_order(ledger.order_key) if webhook else (None, None)
     request = CreateRequest(
         experiment_spec=spec,
         name=name,
@@ -77,7 +77,7 @@ def order_experiment(
         webhook_url=url,
         webhook_secret=secret,
     )
-    budget = book.books.budget
+    budget = ledger.ledgers.budget
     with credentials.get_client() as client:
 
         def reserve() -> None:
@@ -87,22 +87,22 @@ def order_experiment(
                     datetime.now(UTC),
                     else_="nothing is ordered that a machine would have to pay",
                 )
-            book.require_agreement()
+            ledger.require_agreement()
             budget.reserve(
-                book.order_key, book.campaign_id, amount_cents, campaign_cap_cents=campaign_cap_cents
+                ledger.order_key, ledger.campaign_id, amount_cents, campaign_cap_cents=campaign_cap_cents
             )
 
         order = find_or_create(
             client,
             request,
-            book,
+            ledger,
             reserve=reserve,
-            release=lambda: budget.release(book.order_key),
+            release=lambda: budget.release(ledger.order_key),
             repeats=repeats,
         )
     if amount_cents:
         # The order exists, so it counts: also if it was found, or a refusal of another run released its reservation.
-        budget.reserve(book.order_key, book.campaign_id, amount_cents)
+        budget.reserve(ledger.order_key, ledger.campaign_id, amount_cents)
     get_run_logger().info(
         "%s experiment %s",
         "Found" if order.adopted else "Ordered",
@@ -111,14 +111,14 @@ def order_experiment(
     return order
 
 
-@task(name="confirm-order", task_run_name="confirm-order-{book.order_key}", **READ)
+@task(name="confirm-order", task_run_name="confirm-order-{ledger.order_key}", **READ)
 def confirm_order(
-    credentials: AssayCredentials, spec: ExperimentSpec, order: Order, *, book: OrderBook
+    credentials: AssayCredentials, spec: ExperimentSpec, order: Order, *, ledger: OrderLedger
 ) -> Order:
     """Search again before money is committed: of several experiments of one order the oldest is the order."""
     with credentials.get_client() as client:
-        experiment_id = find.confirm_order(client, spec, book)
-        surplus = book.state.surplus
+        experiment_id = find.confirm_order(client, spec, ledger)
+        surplus = ledger.state.surplus
         if experiment_id == order.experiment_id:
             return order.model_copy(update={"surplus": surplus})
-        return find.read_order(client, experiment_id, book.order_key, surplus=surplus)
+        return find.read_order(client, experiment_id, ledger.order_key, surplus=surplus)

@@ -25,7 +25,7 @@ from prefect_assay.errors import (
 )
 from prefect_assay.orders.billing import require_order
 from prefect_assay.orders.job import Order, Payment, PaymentState
-from prefect_assay.orders.ledger import OrderBook, OrderLedger
+from prefect_assay.orders.ledger import OrderLedger, PaymentLedger
 from prefect_assay.orders.payments import (
     PaymentPolicy,
     Rail,
@@ -67,7 +67,7 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
 
 
 def named_rail(
-    book: OrderBook, method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None
+    ledger: OrderLedger, method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None
 ) -> PaymentMethod:
     """The rail by which the order is paid: `method`, unless the service's acceptance names others.
 
@@ -77,7 +77,7 @@ def named_rail(
     Raises:
         PaymentsDisabled: the wallet or the policy does not allow any of them; nothing is paid.
     """
-    state = book.read()
+    state = ledger.read()
     answer = state.accepted
     if answer is None or answer.machine is None:
         return method
@@ -104,12 +104,12 @@ def named_rail(
     )
 
 
-@task(name="read-due", task_run_name="read-due-{book.order_key}", **READ)
+@task(name="read-due", task_run_name="read-due-{ledger.order_key}", **READ)
 def read_due(
     credentials: AssayCredentials,
     order: Order,
     *,
-    book: OrderBook,
+    ledger: OrderLedger,
     policy: SpendingPolicy,
     wallet: Wallet | None,
     method: PaymentMethod,
@@ -126,10 +126,10 @@ def read_due(
         TransientError: the order has another experiment by now.
     """
     with credentials.get_client() as client:
-        due = _due(client, order, method, _guard_policy(credentials, policy, 0, {}), wallet)
-        invoice = _own_invoice(client, due, order, book)
-        require_order(book, order.experiment_id)
-        _refuse_canceled(client, order, invoice, book)
+        due = _open_due_invoice(client, order, method, _guard_policy(credentials, policy, 0, {}), wallet)
+        invoice = _own_invoice(client, due, order, ledger)
+        require_order(ledger, order.experiment_id)
+        _refuse_canceled(client, order, invoice, ledger)
     if is_invoice_paid(invoice.status):
         return None
     if invoice.amount is None:
@@ -140,12 +140,12 @@ def read_due(
     return invoice.amount
 
 
-@task(name="pay-invoice", task_run_name="pay-invoice-{book.order_key}", **ONCE)
+@task(name="pay-invoice", task_run_name="pay-invoice-{ledger.order_key}", **ONCE)
 def pay_invoice(
     credentials: AssayCredentials,
     order: Order,
     *,
-    book: OrderBook,
+    ledger: OrderLedger,
     policy: SpendingPolicy,
     wallet: Wallet | None,
     method: PaymentMethod,
@@ -157,7 +157,7 @@ def pay_invoice(
     Args:
         credentials: the token that ordered.
         order: the order.
-        book: the order's log.
+        ledger: the order's log.
         policy: allows machine payments and sets the rolling cap.
         wallet: the wallet of a machine rail.
         method: the rail; `async_invoice` pays nothing and returns the hosted page.
@@ -171,31 +171,31 @@ def pay_invoice(
         TransientError: the order has another experiment by now; nothing was paid.
     """
     with credentials.get_client() as client:
-        ledger = OrderLedger(book)
+        payment_ledger = PaymentLedger(ledger)
         if method is PaymentMethod.ASYNC_INVOICE:
-            invoice = _hosted_invoice_of(client, order, book)
-            require_order(book, order.experiment_id)
-            _refuse_canceled(client, order, invoice, book)
-            _count(book, invoice)
+            invoice = _hosted_invoice_of(client, order, ledger)
+            require_order(ledger, order.experiment_id)
+            _refuse_canceled(client, order, invoice, ledger)
+            _reserve_billed(ledger, invoice)
             if not invoice.ended:
-                book.saw_invoice(invoice.id, invoice.amount)
-            return _hosted_invoice(invoice, ledger, lambda: _hosted_invoice_of(client, order, book))
+                ledger.saw_invoice(invoice.id, invoice.amount)
+            return _hosted_invoice(invoice, payment_ledger, lambda: _hosted_invoice_of(client, order, ledger))
         allowed = _guard_policy(credentials, policy, limit_cents, sums or {})
-        due = _due(client, order, method, allowed, wallet)
-        invoice = _own_invoice(client, due, order, book)
-        require_order(book, order.experiment_id)
+        due = _open_due_invoice(client, order, method, allowed, wallet)
+        invoice = _own_invoice(client, due, order, ledger)
+        require_order(ledger, order.experiment_id)
         if is_invoice_paid(invoice.status):
-            return Reconciliation(due, ledger, method, time.sleep, ()).confirm_paid(
+            return Reconciliation(due, payment_ledger, method, time.sleep, ()).confirm_paid(
                 invoice, already_paid=True
             )
-        _refuse_canceled(client, order, invoice, book)
+        _refuse_canceled(client, order, invoice, ledger)
         with _next_step(invoice):
             payment = settle(
                 due,
                 invoice.id,
                 _open_rail(method, wallet),
                 allowed,
-                ledger,
+                payment_ledger,
                 expected_cents=limit_cents,
                 experiment_id=order.experiment_id,
             )
@@ -205,7 +205,7 @@ def pay_invoice(
     return payment
 
 
-def _refuse_canceled(client: AssayClient, order: Order, invoice: Invoice, book: OrderBook) -> None:
+def _refuse_canceled(client: AssayClient, order: Order, invoice: Invoice, ledger: OrderLedger) -> None:
     """Contract 3 does not promise that a cancellation voids the invoice."""
     if is_invoice_paid(invoice.status) or invoice.status == InvoiceStatus.VOID:
         return
@@ -215,7 +215,7 @@ def _refuse_canceled(client: AssayClient, order: Order, invoice: Invoice, book: 
         f"experiment {order.experiment_code or order.experiment_id} was canceled, and its invoice {invoice.id} is "
         f"{invoice.status or 'unpaid'}: it must not be paid, and is not paid by this run. Ask the laboratory to void it"
     )
-    sent = book.read().payment
+    sent = ledger.read().payment
     if sent and sent.in_doubt:
         raise PaymentOutcomeUnknown(f"{remains}. A payment that was sent before may still settle")
     raise ExperimentCanceled(remains)
@@ -250,13 +250,13 @@ def _open_rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
     return wallet.get_rail()
 
 
-def _count(book: OrderBook, invoice: Invoice) -> None:
+def _reserve_billed(ledger: OrderLedger, invoice: Invoice) -> None:
     """Reserve what a hosted invoice bills, where that is more than was approved."""
-    approved = book.state.approved
+    approved = ledger.state.approved
     billed = 0 if invoice.status == InvoiceStatus.VOID else invoice.amount or 0
     if approved is None or billed <= approved.amount_cents:
         return
-    book.books.budget.reserve(book.order_key, book.campaign_id, billed)
+    ledger.ledgers.budget.reserve(ledger.order_key, ledger.campaign_id, billed)
     get_run_logger().error(
         "Invoice %s bills %s, and %s was approved: ask the laboratory why",
         invoice.id,
@@ -265,20 +265,24 @@ def _count(book: OrderBook, invoice: Invoice) -> None:
     )
 
 
-def _hosted_invoice(invoice: Invoice, ledger: OrderLedger, read_again: Callable[[], Invoice]) -> Payment:
+def _hosted_invoice(
+    invoice: Invoice, payment_ledger: PaymentLedger, read_again: Callable[[], Invoice]
+) -> Payment:
     """The hosted invoice. A void invoice is logged as an error; waiting continues."""
     try:
-        return _recorded(invoice, ledger, read_again)
+        return _record_payment(invoice, payment_ledger, read_again)
     except PaymentFailed as error:
         get_run_logger().error("%s; ask the laboratory", error)
         return Payment(invoice_id=invoice.id, method=PaymentMethod.ASYNC_INVOICE, state=PaymentState.FAILED)
 
 
-def _recorded(invoice: Invoice, ledger: OrderLedger, read_again: Callable[[], Invoice]) -> Payment:
+def _record_payment(
+    invoice: Invoice, payment_ledger: PaymentLedger, read_again: Callable[[], Invoice]
+) -> Payment:
     payment = describe_hosted(invoice)
     if payment.state is PaymentState.SETTLED:
         require_paid_again(read_again)
-        ledger.paid(invoice.id, invoice.amount)
+        payment_ledger.paid(invoice.id, invoice.amount)
     return payment
 
 
@@ -298,7 +302,7 @@ def _guard_policy(
     )
 
 
-def _due(
+def _open_due_invoice(
     client: AssayClient, order: Order, method: PaymentMethod, policy: PaymentPolicy, wallet: Wallet | None
 ) -> DueInvoice:
     def amount_of(answer: PayAnswer, invoice_id: str) -> int | None:
@@ -314,12 +318,12 @@ def _due(
     return DueInvoice(client, order.experiment_id, amount_of)
 
 
-def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, book: OrderBook) -> Invoice:
+def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, ledger: OrderLedger) -> Invoice:
     """The one invoice that a machine may pay for the order: that of its own acceptance, or one that names the experiment.
 
     A machine never pays a second invoice of an order.
     """
-    state = book.read()
+    state = ledger.read()
     ordered = state.ordered
     if ordered is not None and ordered.experiment_id == order.experiment_id:
         own = (
@@ -375,9 +379,9 @@ def _by_hand(client: AssayClient, order: Order) -> PayByHand:
     )
 
 
-def _hosted_invoice_of(client: AssayClient, order: Order, book: OrderBook) -> Invoice:
+def _hosted_invoice_of(client: AssayClient, order: Order, ledger: OrderLedger) -> Invoice:
     """The invoice that a person pays. It may replace a void one, or be missing in the list of invoices."""
-    ordered = book.read().ordered
+    ordered = ledger.read().ordered
     if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:
         try:
             invoice = client.invoices.get(ordered.invoice_id)

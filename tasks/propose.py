@@ -86,11 +86,11 @@ def propose_designs(
         )
     if len(proposed) > _CANDIDATES_MAX:
         raise DesignerFailed(f"{where}: {len(proposed):,} candidates; at most {_CANDIDATES_MAX:,} are read")
-    candidates = [_candidate(value, at, where) for at, value in enumerate(proposed, 1)]
+    candidates = [_read_candidate(value, at, where) for at, value in enumerate(proposed, 1)]
     return tuple(map(Candidate.of, pool_of(candidates, where)))
 
 
-def _candidate(value: Any, at: int, where: str) -> Candidate:
+def _read_candidate(value: Any, at: int, where: str) -> Candidate:
     if isinstance(value, Candidate):
         return value
     if not isinstance(value, Mapping) or not isinstance(value.get("sequence"), str):

@@ -13,7 +13,7 @@ from prefect_assay.orders.billing import (
     require_order,
 )
 from prefect_assay.orders.create import acceptance_of
-from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.log import Confirming
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import is_far_below, usd
@@ -35,7 +35,7 @@ def confirm_quote(
     credentials: AssayCredentials,
     experiment_id: str,
     *,
-    book: OrderBook,
+    ledger: OrderLedger,
     approved_cents: int,
     campaign_cap_cents: int | None = None,
     untotaled: bool = False,
@@ -45,7 +45,7 @@ def confirm_quote(
     Args:
         credentials: the token that ordered.
         experiment_id: the order's experiment.
-        book: the order's log.
+        ledger: the order's log.
         approved_cents: the approved amount, in US cents.
         campaign_cap_cents: the cap of all orders of the campaign; None sets no cap.
         untotaled: a person has approved the quote although it shows no total that can be read; then what was approved
@@ -75,35 +75,35 @@ def confirm_quote(
                 f"the quote of experiment {experiment_id} is {usd(total)}, approved were {usd(approved_cents)}; "
                 "nothing was accepted. Run the flow again to approve the new total"
             )
-        book.require_only_log()
-        book.require_agreement()
-        book.require_not_stopped()
-        budget = book.books.budget
-        before = budget.read().reservations.get(book.order_key)
-        budget.reserve(book.order_key, book.campaign_id, total, campaign_cap_cents=campaign_cap_cents)
+        ledger.require_only_log()
+        ledger.require_agreement()
+        ledger.require_not_stopped()
+        budget = ledger.ledgers.budget
+        before = budget.read().reservations.get(ledger.order_key)
+        budget.reserve(ledger.order_key, ledger.campaign_id, total, campaign_cap_cents=campaign_cap_cents)
         try:
-            book.record(
+            ledger.record(
                 lambda state: (
                     Confirming(amount_cents=total)
                     if state.ordered and state.ordered.experiment_id == experiment_id and not state.confirmed
                     else None
                 )
             )
-            book.require_not_stopped()  # an earlier execution may have recorded it, and not sent it
+            ledger.require_not_stopped()  # an earlier execution may have recorded it, and not sent it
         except OrderStopped:
-            if not book.state.committed:
-                budget.reserve(book.order_key, book.campaign_id, before.cents if before else 0)
+            if not ledger.state.committed:
+                budget.reserve(ledger.order_key, ledger.campaign_id, before.cents if before else 0)
             raise
-        require_order(book, experiment_id)
+        require_order(ledger, experiment_id)
         try:
             answer = client.experiments.confirm_quote(experiment_id)
         except Conflict as refusal:
-            return _refused(client, experiment_id, refusal)
-        book.record(lambda _: acceptance_of(client, answer, experiment_id))
+            return _read_after_refusal(client, experiment_id, refusal)
+        ledger.record(lambda _: acceptance_of(client, answer, experiment_id))
         return read_billing(client, experiment_id)
 
 
-def _refused(client: AssayClient, experiment_id: str, refusal: Conflict) -> Billing:
+def _read_after_refusal(client: AssayClient, experiment_id: str, refusal: Conflict) -> Billing:
     """The stage of an order whose quote was not accepted: the present state counts, which may lag behind the refusal."""
     billing = read_billing(client, experiment_id)
     if billing.stage not in CONFIRMABLE:

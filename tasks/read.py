@@ -16,7 +16,7 @@ from prefect_assay.designs import (
     kept_attributes,
     order_lines,
     read_sequences,
-    split,
+    split_into_batches,
 )
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.errors import InvalidSpec
@@ -71,7 +71,7 @@ def plan_campaign(
     campaign = campaign_id or f"c-{campaign_digest(sequences, named)}"
     planned = []
     findings: list[str] = []
-    for batch in split(sequences, assay, per_experiment):
+    for batch in split_into_batches(sequences, assay, per_experiment):
         spec = ExperimentSpec.of(assay, batch, target_id)
         findings += [f"experiment {batch.index + 1} of {batch.count}: {f}" for f in check_spec(spec)]
         planned.append(
@@ -95,7 +95,9 @@ def plan_campaign(
     )
 
 
-def look(client: AssayClient, experiment_id: str, patience: timedelta) -> tuple[Experiment, Decision]:
+def read_and_decide(
+    client: AssayClient, experiment_id: str, patience: timedelta
+) -> tuple[Experiment, Decision]:
     """Read an experiment and decide. The deadline counts from the order, by the service's clock."""
     experiment = client.experiments.get(experiment_id)
     deadline = deadline_of(experiment.created_at, patience)

@@ -74,7 +74,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
         )
 
     again = f"`prefect-assay report {campaign_id}` makes it again from the archive"
-    made = _harmless(make, f"the report of campaign {campaign_id}", again)
+    made = _try_to_make(make, f"the report of campaign {campaign_id}", again)
     if isinstance(made, str):
         return ArchivedReport(notes=(made,))
     for note in made.notes:
@@ -108,11 +108,11 @@ def plot_results(archive: Archive, campaign_id: str, experiment_code: str) -> Re
         found = experiment_images(archive.get_store(), archive.prefix, campaign_id, experiment_code)
         return ResultPlots(designs=found[0], images=found[1], notes=found[2])
 
-    made = _harmless(make, f"the plots of experiment {experiment_code}", "the results are archived")
+    made = _try_to_make(make, f"the plots of experiment {experiment_code}", "the results are archived")
     return ResultPlots(notes=(made,)) if isinstance(made, str) else made
 
 
-def _harmless(make: Callable[[], T], what: str, otherwise: str) -> T | str:
+def _try_to_make(make: Callable[[], T], what: str, otherwise: str) -> T | str:
     """What `make` returns, or why it could not: results that are archived must not look failed."""
     try:
         return make()

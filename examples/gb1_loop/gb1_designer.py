@@ -24,7 +24,9 @@ SEED: Final = "GB1_SEED"
 @cache
 def library() -> Pool:
     """All 149,361 variants of the landscape; each is called by its residues at the four sites."""
-    return pool_of(Candidate(name=four, sequence=gb1.sequence(four)) for four in sorted(gb1.fitness()))
+    return pool_of(
+        Candidate(name=four, sequence=gb1.make_sequence(four)) for four in sorted(gb1.load_fitness())
+    )
 
 
 def propose(

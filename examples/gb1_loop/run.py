@@ -109,9 +109,9 @@ def scored(table: str) -> dict[str, float]:
     from assay_lab.measure import gb1
     from prefect_assay.analysis.results import from_csv
 
-    fitness = gb1.fitness()
+    fitness = gb1.load_fitness()
     best = max(fitness.values())
-    variants = {gb1.variant(row.aa_string or "") for row in from_csv(Path(table))}
+    variants = {gb1.read_variant(row.aa_string or "") for row in from_csv(Path(table))}
     return {four: fitness[four] / best for four in sorted(variants - {None})}
 
 

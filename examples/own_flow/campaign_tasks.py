@@ -56,11 +56,11 @@ def measure(
     if price.total_cents is None or price.total_cents > policy.per_experiment_cents:
         raise ValueError(f"the price needs a decision of yours: {price.total_cents} cents, {price.reason}")
 
-    ledger = open_ledgers(credentials, archive).open_order(campaign_id, planned.order_key)
+    payment_ledger = open_ledgers(credentials, archive).open_order(campaign_id, planned.order_key)
     order = order_experiment(
         credentials,
         planned.spec,
-        book=ledger,
+        ledger=payment_ledger,
         name=experiment_name(campaign_id, 0, 1, planned.order_key),
         route=OrderRoute.SELF_SERVICE,  # creates the experiment with auto_accept_quote
         payment_method=PaymentMethod.X402_EXACT,
@@ -72,7 +72,7 @@ def measure(
     payment = pay_invoice(
         credentials,
         order,
-        book=ledger,
+        ledger=payment_ledger,
         policy=policy,
         wallet=wallet,
         method=PaymentMethod.X402_EXACT,

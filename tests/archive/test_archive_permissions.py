@@ -23,7 +23,7 @@ ACTIONS = [
     for statement in POLICY["Statement"]
     for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
 ]
-HINTS = ("team/BOOKS/OPEN/campaign-c.json", "team/BOOKS/HOMES/h1/2026-11-27.json")
+HINTS = ("team/LEDGERS/OPEN/campaign-c.json", "team/LEDGERS/HOMES/h1/2026-11-27.json")
 SET_UP = 4  # the calls of `user_with`, which need no permission
 
 

@@ -72,7 +72,7 @@ def test_an_upload_whose_answers_are_lost_is_found_by_the_next_try(proxy, store,
 
 # --- hints ---
 
-HINT = "lab/BOOKS/OPEN/campaign-c.json"
+HINT = "lab/LEDGERS/OPEN/campaign-c.json"
 
 
 @pytest.mark.parametrize(

@@ -320,7 +320,11 @@ def test_a_conflict_is_tried_again_a_bounded_number_of_times(moto_store, monkeyp
     assert (moto_store.stat("a") is not None) is written
 
 
-HINTS = ["lab/BOOKS/OPEN/campaign-c.json", "BOOKS/OPEN/loop-x~1.json", "lab/BOOKS/HOMES/h1/2026-11-27.json"]
+HINTS = [
+    "lab/LEDGERS/OPEN/campaign-c.json",
+    "LEDGERS/OPEN/loop-x~1.json",
+    "lab/LEDGERS/HOMES/h1/2026-11-27.json",
+]
 
 
 @pytest.mark.parametrize("key", HINTS)
@@ -337,20 +341,20 @@ def test_a_hint_is_deleted_and_may_be_written_again(any_store, key):
 @pytest.mark.parametrize(
     "key",
     [
-        "lab/BOOKS/ARCHIVE.json",
-        "lab/BOOKS/0123456789abcdef/c/k/000001.json",
-        "lab/BOOKS/CAMPAIGNS/c/000001.json",
-        "lab/BOOKS/LOOPS/c/000001.json",
-        "lab/BOOKS/VERSIONS/c/E-1/v001.json",
-        "lab/BOOKS/IDENTITY/000001.json",
+        "lab/LEDGERS/ARCHIVE.json",
+        "lab/LEDGERS/0123456789abcdef/c/k/000001.json",
+        "lab/LEDGERS/CAMPAIGNS/c/000001.json",
+        "lab/LEDGERS/LOOPS/c/000001.json",
+        "lab/LEDGERS/VERSIONS/c/E-1/v001.json",
+        "lab/LEDGERS/IDENTITY/000001.json",
         "lab/c/E-1/v001/manifest.json",
-        "BOOKS/HOMES/BOOKS/ARCHIVE.json",
-        "BOOKS/OPEN/BOOKS/ARCHIVE.json",
-        "lab/BOOKS/OPEN/../ARCHIVE.json",
-        "lab/BOOKS/OPEN/notes.txt",
+        "LEDGERS/HOMES/LEDGERS/ARCHIVE.json",
+        "LEDGERS/OPEN/LEDGERS/ARCHIVE.json",
+        "lab/LEDGERS/OPEN/../ARCHIVE.json",
+        "lab/LEDGERS/OPEN/notes.txt",
         "lab/OPEN/campaign-c.json",
         "XBOOKS/OPEN/campaign-c.json",
-        "BOOKS/OPEN/campaign-c.json/x",
+        "LEDGERS/OPEN/campaign-c.json/x",
     ],
 )
 def test_nothing_but_a_hint_is_deleted(any_store, key):
@@ -376,7 +380,7 @@ def test_a_table_is_replaced(any_store, key):
     "key",
     [
         "lab/c/E-1/v001/results.csv",
-        "lab/BOOKS/ARCHIVE.json",
+        "lab/LEDGERS/ARCHIVE.json",
         "TABLES/designs/c.csv",
         "TABLES/designs/../c.parquet",
         "TABLES/results/c.parquet",

@@ -83,13 +83,13 @@ def test_in_a_bucket(bucket, way, tamper, named, _):
 def test_in_a_bucket_for_the_command(bucket, monkeypatch):
     _, tamper, named, _ = EVERYWHERE[0]
     tamper(bucket)
-    monkeypatch.setattr(archive_command, "opened", lambda path, archive, account: (bucket.store, "lab"))
+    monkeypatch.setattr(archive_command, "open_archive", lambda path, archive, account: (bucket.store, "lab"))
     assert_says_damage(named, ["--archive", "block"])
 
 
 @pytest.mark.parametrize(("way", "tamper", "named", "_"), WITHOUT_REGISTER)
 def test_an_archive_without_its_register_is_checked_as_far_as_it_goes(folder, way, tamper, named, _):
-    folder.remove("lab/BOOKS")
+    folder.remove("lab/LEDGERS")
     assert verify_versions(folder.store).findings == ()
     tamper(folder)
     assert named in damaged(verify_versions(folder.store))
@@ -171,11 +171,11 @@ def test_what_is_completed_after_the_listing_is_never_damage(tmp_path):
 
 
 def test_a_version_that_is_not_in_the_register_is_registered_by_the_next_run(folder):
-    folder.remove("lab/BOOKS/VERSIONS/c/E-1")
+    folder.remove("lab/LEDGERS/VERSIONS/c/E-1")
     assert verify_versions(folder.store).findings == ()
     store = LocalStore(folder.store.root)
     first = archive_writer.archive(store, "x", large=False)
-    (store.root / "lab/BOOKS/VERSIONS/c/E-1/v004.json").unlink()
+    (store.root / "lab/LEDGERS/VERSIONS/c/E-1/v004.json").unlink()
     again = archive_writer.archive(store, "x", large=False)
     assert (first.version, again.unchanged) == (4, True)
     folder.remove(f"{E1}/v004")

@@ -135,7 +135,9 @@ def test_an_unreadable_manifest_is_named(store, content):
 
 
 def test_without_its_manifest_a_version_is_incomplete(store):
-    (store.root / "lab/BOOKS/VERSIONS/c/E-1/v001.json").unlink()  # as a writer leaves it that is killed there
+    (
+        store.root / "lab/LEDGERS/VERSIONS/c/E-1/v001.json"
+    ).unlink()  # as a writer leaves it that is killed there
     (store.root / FOLDER / "manifest.json").unlink()
     report = verify_versions(store)
     assert (kinds(report), report.ok) == ([("incomplete", FOLDER)], True)

@@ -10,7 +10,7 @@ from prefect_assay.analysis import tables
 from prefect_assay.archive import LocalStore, archive_version, read_latest, safe_name, verify_versions
 from prefect_assay.archive.read import chosen_version, read_plan
 from prefect_assay.campaigns.loops import check_loops
-from prefect_assay.campaigns.loops.loop_log import LoopBook
+from prefect_assay.campaigns.loops.loop_log import LoopLog
 from prefect_assay.errors import NewerFormat
 from prefect_assay.orders.ledger import Ledgers, check_campaigns, check_orders
 from prefect_assay.orders.ledger.log import Ordered
@@ -60,7 +60,7 @@ def write_newer_table(store):
 
 
 def read_loop(store):
-    return LoopBook(store, "lab", LOOP).read()
+    return LoopLog(store, "lab", LOOP).read()
 
 
 def read_budget(store):
@@ -80,7 +80,7 @@ STORED = {
         "record_schema",
         lambda s: campaign_records.a_log(s, "c").read().started,
     ),
-    "the archive's id": ("BOOKS/ARCHIVE.json", "record_schema", read_id),
+    "the archive's id": ("LEDGERS/ARCHIVE.json", "record_schema", read_id),
 }
 
 
@@ -154,7 +154,7 @@ def test_a_version_that_a_later_one_began_is_left_to_it(tmp_path):
     folder = store.root / "lab/c/E-1/v001"
     rewrite(store, "lab/c/E-1/v001/claim.json", manifest_schema=2)
     (folder / "manifest.json").unlink()
-    for key in list(store.keys("lab/BOOKS")):
+    for key in list(store.keys("lab/LEDGERS")):
         (store.root / key).unlink()
     assert archive_writer.archive(store, "a").version == 2
     assert not (folder / "manifest.json").exists()

@@ -13,7 +13,7 @@ from prefect_assay.blocks.block_references import (
     as_parameter,
     block_reference,
     fault_of,
-    references,
+    make_references,
 )
 from prefect_assay.errors import ConfigurationError
 
@@ -34,7 +34,7 @@ def test_both_forms_of_a_reference_are_read(nested):
     run = SimpleNamespace(parameters=given)
     assert block_reference(run, "archive") == {"block_document_id": known}
     assert block_reference(run, "campaign_id") is None
-    assert references(given).keys() == {"archive"}
+    assert make_references(given).keys() == {"archive"}
 
 
 def test_what_is_wrong_with_a_saved_block_is_said_without_its_secrets():

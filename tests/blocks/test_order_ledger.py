@@ -1,4 +1,4 @@
-"""The books behind credentials: what the first use recorded holds, whatever `GET /whoami` answers later."""
+"""The ledgers behind credentials: what the first use recorded holds, whatever `GET /whoami` answers later."""
 
 from types import SimpleNamespace
 
@@ -44,7 +44,7 @@ NAMING = {
 
 
 def told(answer, path):
-    """The books behind a service that answers `GET /whoami` so."""
+    """The ledgers behind a service that answers `GET /whoami` so."""
     respond = answer if callable(answer) else lambda _: answer
     client = AssayClient(URL, "t", transport=httpx.MockTransport(respond), retries=0)
     credentials = SimpleNamespace(get_client=lambda: client, base_url=URL)
@@ -78,7 +78,7 @@ def test_a_service_without_the_call_has_the_log_of_its_address(tmp_path, name):
 
 
 @pytest.mark.parametrize("answer", NAMING.values(), ids=NAMING)
-def test_the_books_are_those_of_the_organisation_that_the_token_orders_for(tmp_path, answer):
+def test_the_ledgers_are_those_of_the_organisation_that_the_token_orders_for(tmp_path, answer):
     assert told(answer, tmp_path).organisation == "o2"
 
 

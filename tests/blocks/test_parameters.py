@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.blocks.deployment_runs import _refusal
+from prefect_assay.blocks.deployment_runs import _explain_refusal
 from prefect_assay.blocks.run_parameters import bytes_max, check_parameters
 from prefect_assay.errors import MESSAGE_MAX, AssayError, InputError, InvalidSpec, shortened
 
@@ -48,11 +48,11 @@ def test_a_refusal_of_prefect_says_why_without_the_value():
         409,
         json={"detail": f"Validation failed for field 'designs'. Failure reason: '{RESIDUES}' is too long"},
     )
-    assert _refusal(long) == "Validation failed for field 'designs'. Failure reason: is too long"
+    assert _explain_refusal(long) == "Validation failed for field 'designs'. Failure reason: is too long"
     short = httpx.Response(
         409, json={"detail": "Validation failed for field 'x'. Failure reason: None is not of type 'string'"}
     )
-    assert "None is not of type 'string'" in _refusal(short)
+    assert "None is not of type 'string'" in _explain_refusal(short)
     size = httpx.Response(
         422,
         json={
@@ -60,4 +60,4 @@ def test_a_refusal_of_prefect_says_why_without_the_value():
             "request_body": RESIDUES,
         },
     )
-    assert _refusal(size) == "Value error, too large"
+    assert _explain_refusal(size) == "Value error, too large"

@@ -1,7 +1,7 @@
 """`make browser`: people click in both of Prefect's user interfaces while the machine is busy.
 
 A campaign's four clicks: start the deployed run by its form, retry it after the service had refused everything, approve
-its order by its form, resume it when the results are there. The lab's books are the judge.
+its order by its form, resume it when the results are there. The lab's records are the judge.
 """
 
 import os

@@ -1,7 +1,7 @@
 """`make browser`: a whole campaign in each of Prefect's user interfaces while the machine is busy.
 
 A person fills in the form, approves the price, looks at the suspended run and its progress, and reads results and report.
-The lab's books are the judge. With ASSAY_BROWSER_PICTURES=docs/images the pictures of docs/quickstart.md are made again.
+The lab's records are the judge. With ASSAY_BROWSER_PICTURES=docs/images the pictures of docs/quickstart.md are made again.
 """
 
 import os

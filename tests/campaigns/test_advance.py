@@ -139,8 +139,8 @@ def answer(campaign, decision, *, index=0):
     return asked.question
 
 
-def ledger(campaign, index=0):
-    return again(campaign).orders[index].book.read()
+def payment_ledger(campaign, index=0):
+    return again(campaign).orders[index].ledger.read()
 
 
 def test_an_order_goes_from_its_price_to_its_results_and_acts_once(lab, tmp_path):
@@ -150,7 +150,7 @@ def test_an_order_goes_from_its_price_to_its_results_and_acts_once(lab, tmp_path
     assert look(campaign) == [Stage.MEASURED]
     assert len(calls(lab, "POST", "/experiments")) == 1
     assert len(lab.settlements()) == 1
-    assert ledger(campaign).delivered is not None
+    assert payment_ledger(campaign).delivered is not None
 
 
 def test_a_waiting_order_costs_one_list_request_and_no_task(lab, tmp_path, monkeypatch):
@@ -182,7 +182,7 @@ def test_two_at_once_order_and_pay_once(lab, tmp_path):
     paid = {row["invoice_id"] for row in lab.settlements()}
     assert len(paid) == 2
     for index in range(2):
-        assert ledger(campaign, index).settled is not None
+        assert payment_ledger(campaign, index).settled is not None
 
 
 @pytest.mark.parametrize(
@@ -193,10 +193,10 @@ def test_a_failure_of_one_order_leaves_the_others_advancing(lab, tmp_path, monke
     pay = advance_module.pay_invoice
     refused = campaign.orders[0].key
 
-    def odd(*given, book, **more):
-        if book.order_key == refused:
+    def odd(*given, ledger, **more):
+        if ledger.order_key == refused:
             raise error
-        return pay(*given, book=book, **more)
+        return pay(*given, ledger=ledger, **more)
 
     monkeypatch.setattr(advance_module, "pay_invoice", odd)
     looks = look_at_orders(campaign).orders
@@ -268,7 +268,7 @@ def test_a_quote_over_the_cap_is_a_question_while_the_other_order_goes_on(lab, t
     assert question.amount_cents > 100
     assert sorted(look(campaign)) == sorted([Stage.LABORATORY, Stage.ASKS])
     assert len(calls(lab, "POST", "/experiments/*/quote/confirm")) == 1
-    paid = [ledger(campaign, index) for index in range(2) if ledger(campaign, index).settled]
+    paid = [payment_ledger(campaign, index) for index in range(2) if payment_ledger(campaign, index).settled]
     assert [one.approved.approver for one in paid] == ["Ada"]
     assert paid[0].approved.by_person
 
@@ -300,7 +300,7 @@ def test_a_rejected_quote_ends_its_order_at_the_laboratory_too(lab, tmp_path):
     assert look(campaign) == [Stage.NO_QUOTE]
     assert len(calls(lab, "POST", "/quotes/*/reject")) == 1
     assert calls(lab, "POST", "/experiments/*/quote/confirm") == []
-    assert ledger(campaign).withdrawn
+    assert payment_ledger(campaign).withdrawn
 
 
 def test_a_question_is_asked_once_and_closed_when_it_is_no_longer_true(lab, tmp_path):
@@ -331,10 +331,10 @@ def test_a_hosted_invoice_waits_for_a_person_with_one_plain_reading_per_look(lab
     assert look(campaign) == [Stage.PAYMENT]
     monkeypatch.setattr(advance_module, "poll_quote", None)
     assert look(campaign) == [Stage.PAYMENT]
-    (experiment,) = [ledger(campaign).ordered.experiment_id]
+    (experiment,) = [payment_ledger(campaign).ordered.experiment_id]
     lab.event("pay_invoice", experiment)
     assert look(campaign) in ([Stage.PAYMENT], [Stage.LABORATORY])
-    assert ledger(campaign).settled is not None
+    assert payment_ledger(campaign).settled is not None
 
 
 def test_a_payment_without_an_answer_is_a_question_and_is_not_sent_again_unasked(lab, tmp_path):
@@ -393,7 +393,7 @@ def test_the_invoice_decides_whatever_a_person_answers(lab, tmp_path):
 def test_a_stopped_order_acts_no_more(lab, tmp_path):
     campaign = a_campaign(lab, tmp_path, target=UNPRICED)
     look(campaign)
-    again(campaign).orders[0].book.stop("Ada", "a test")
+    again(campaign).orders[0].ledger.stop("Ada", "a test")
     lab.advance(minutes=5)
     assert look(campaign) == [Stage.STOPPED]
     assert Stage.STOPPED in OVER

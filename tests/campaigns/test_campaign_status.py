@@ -98,7 +98,7 @@ def test_the_open_ones_come_from_the_index_and_all_from_the_logs(store):
     done = CampaignLog(store, "", "c-2")
     done.finish("measured", complete=True)
     loop = CampaignLog(store, "", "egfr", StartedKind.LOOP)
-    loop.start(started(WrittenCampaign(store, "", "c-3").books, "egfr", StartedKind.LOOP))
+    loop.start(started(WrittenCampaign(store, "", "c-3").ledgers, "egfr", StartedKind.LOOP))
 
     assert [(view.kind, view.name) for view in list_campaigns(store, "", open_only=True)] == [
         ("loop", "egfr"),
@@ -128,8 +128,8 @@ def test_a_damaged_ledger_is_a_note_and_hides_no_other_order(tmp_path):
     store = LocalStore(tmp_path)
     written = WrittenCampaign(store, "", "c-1")
     written.order(1)
-    book = written.order(2) and written.book(2)
-    (tmp_path / book._log._build_key(2)).write_text("{")
+    ledger = written.order(2) and written.ledger(2)
+    (tmp_path / ledger._log._build_key(2)).write_text("{")
     view = read_campaign(store, "", "c-1")
     assert [one.stage for one in view.experiments if one.experiment_id] == [Stage.PAYMENT]
     (note,) = view.notes

@@ -47,7 +47,7 @@ def setup(tmp_path, monkeypatch, credentials):
         policy=None,
         wallet=None,
         credentials=credentials,
-        books=SimpleNamespace(archive_id="archive"),
+        ledgers=SimpleNamespace(archive_id="archive"),
     )
 
 
@@ -120,7 +120,7 @@ def test_a_campaign_goes_on_by_its_archived_plan(setup):
 
 def test_a_plan_of_another_archive_orders_nothing(setup):
     make_plan(setup, given(FASTA, "mine"))
-    setup.books.archive_id = "another"
+    setup.ledgers.archive_id = "another"
     with pytest.raises(ArchiveError, match="not in this archive"):
         read_kept_plan(setup, "mine")
     with pytest.raises(ArchiveError, match="not in this archive"):

@@ -120,7 +120,7 @@ def test_answer_in_the_form_is_recorded_in_every_ledger_with_who_asked_and_how(l
     placed = orders(lab, tmp_path)
     _, purchase = approve_orders(placed, "lab")
     for order, one in zip(placed, purchase.experiments, strict=True):
-        approved = order.book.read().approved
+        approved = order.ledger.read().approved
         assert (approved.amount_cents, approved.approver, approved.by_person) == (one.cents, "Grace", True)
         assert (approved.requester, approved.how) == ("Ada", "the form of flow run crane; the name was typed")
     assert placed[0].campaign_cap_cents == PRICE_CENTS
@@ -143,7 +143,7 @@ def test_above_an_amount_whoever_asks_is_refused_and_another_person_is_not(lab, 
     form = Form(monkeypatch, (APPROVE, "ada "), (APPROVE, ""), (APPROVE, "Grace"))
     placed = orders(lab, tmp_path, unasked_cents=10 * PRICE_CENTS, second_person_above_cents=PRICE_CENTS - 1)
     approve_orders(placed, "lab")
-    assert placed[0].book.read().approved.approver == "Grace"
+    assert placed[0].ledger.read().approved.approver == "Grace"
     assert len(set(form.keys)) == 3, "each answer has a form of its own"
     assert "Your answer was refused" not in form.texts[0]
     assert "Ada has asked for it; nothing was recorded" in form.texts[1]
@@ -174,16 +174,18 @@ def test_no_answer_may_approve_more_than_the_ceiling(lab, tmp_path):
 
 
 def place(order, *, delivered):
-    book = order.book
-    book.record(lambda _: Sending(attempt=1, route=OrderRoute.SELF_SERVICE, rail=PaymentMethod.ASYNC_INVOICE))
-    book.record(lambda _: Ordered(experiment_id="e"))
+    ledger = order.ledger
+    ledger.record(
+        lambda _: Sending(attempt=1, route=OrderRoute.SELF_SERVICE, rail=PaymentMethod.ASYNC_INVOICE)
+    )
+    ledger.record(lambda _: Ordered(experiment_id="e"))
     if delivered:
-        book.record(lambda _: Delivered(experiment_code="SIM-1"))
+        ledger.record(lambda _: Delivered(experiment_code="SIM-1"))
 
 
 def test_price_counts_what_is_ordered_already(lab, tmp_path):
     first, second = orders(lab, tmp_path, unasked_cents=PRICE_CENTS)
-    first.book.record(lambda _: Approved(amount_cents=PRICE_CENTS // 2, approver="Ada"))
+    first.ledger.record(lambda _: Approved(amount_cents=PRICE_CENTS // 2, approver="Ada"))
     place(first, delivered=True)
     estimates, purchase = approve_orders([first, second], "lab")
     assert list(estimates) == [second.key]

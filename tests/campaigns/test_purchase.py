@@ -249,7 +249,7 @@ class History:
 
     def __init__(self, folder):
         self.archive = LocalArchive(root=str(folder))
-        self.books = Ledgers(self.archive.get_store(), self.archive.prefix, "org")
+        self.ledgers = Ledgers(self.archive.get_store(), self.archive.prefix, "org")
         self.setup = SimpleNamespace(archive=self.archive, credentials=None)
 
     def plan(self, campaign):
@@ -259,17 +259,17 @@ class History:
     def order(self, campaign, *, delivered=False):
         self.plan(campaign)
         for key in campaign.order_keys:
-            book = self.books.open_order(campaign.campaign_id, key)
-            book.record(
+            ledger = self.ledgers.open_order(campaign.campaign_id, key)
+            ledger.record(
                 lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE)
             )
-            book.record(lambda _: Ordered(experiment_id="e"))
+            ledger.record(lambda _: Ordered(experiment_id="e"))
             if delivered:
-                book.deliver("SIM-1")
+                ledger.deliver("SIM-1")
         return campaign
 
     def find(self, campaign):
-        return find_earlier(self.setup, [campaign], self.books)
+        return find_earlier(self.setup, [campaign], self.ledgers)
 
 
 @pytest.fixture
@@ -305,7 +305,7 @@ def test_other_measurements_controls_and_unsent_plans_do_not_count(history):
 def test_own_campaign_and_an_order_that_came_to_nothing_are_not_earlier_ones(history):
     mine = history.order(plan(CONTROL, design(1)))
     gone = history.order(plan(CONTROL, design(1), campaign_id="gone"))
-    history.books.open_order("gone", gone.order_keys[0]).record(
+    history.ledgers.open_order("gone", gone.order_keys[0]).record(
         lambda _: Withdrawn(reason="its quote expired")
     )
     assert history.find(mine) == Earlier()
@@ -331,7 +331,7 @@ def test_several_plans_cost_one_reading_of_each_earlier_campaign(history, monkey
     monkeypatch.setattr(purchase_module, "find_plan", lambda *args: read.append(args[2]) or find(*args))
     again = ProteinSequence("one-again", design(1).aa_string)
     plans = [plan(CONTROL, design(1), campaign_id="a"), plan(CONTROL, again, design(2), campaign_id="b")]
-    (one,) = find_earlier(history.setup, plans, history.books).purchases
+    (one,) = find_earlier(history.setup, plans, history.ledgers).purchases
     assert sorted(one.designs) == sorted([design(1).name, "one-again", design(2).name])
     assert read == ["old"]
 
@@ -351,18 +351,18 @@ def test_archive_that_cannot_be_compared_leaves_the_summary_true(history, monkey
 def test_placed_orders_are_priced_by_their_ledgers_alone(history):
     campaign = history.order(plan(CONTROL, design(1)))
     key = campaign.order_keys[0]
-    ledger = history.books.open_order("c", key)
-    assert price_orders(history.setup, campaign, {key: ledger})[key].state is PurchaseState.QUOTED
-    ledger.record(lambda _: Delivered(experiment_code="SIM-1"))
-    price = price_orders(history.setup, campaign, {key: ledger})[key]
+    payment_ledger = history.ledgers.open_order("c", key)
+    assert price_orders(history.setup, campaign, {key: payment_ledger})[key].state is PurchaseState.QUOTED
+    payment_ledger.record(lambda _: Delivered(experiment_code="SIM-1"))
+    price = price_orders(history.setup, campaign, {key: payment_ledger})[key]
     assert (price.state, price.is_committed) == (PurchaseState.MEASURED, True)
 
 
 def test_order_that_ended_without_an_experiment_is_not_due(history):
     campaign = plan(CONTROL, design(1))
     key = campaign.order_keys[0]
-    ledger = history.books.open_order("c", key)
-    ledger.stop("Ada", "prefect-assay cancel")
-    price = price_orders(history.setup, campaign, {key: ledger})[key]
+    payment_ledger = history.ledgers.open_order("c", key)
+    payment_ledger.stop("Ada", "prefect-assay cancel")
+    price = price_orders(history.setup, campaign, {key: payment_ledger})[key]
     assert price == OrderPrice(PurchaseState.ENDED, 0, is_committed=True)
     assert summary(campaign, {key: price}).due == "nothing more to order: 0.00 USD"

@@ -15,7 +15,7 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     WebhookEndpoint,
 )
-from prefect_assay.campaigns.rehearsal import _describe_limit, make_bundle, rehearse
+from prefect_assay.campaigns.rehearsal import _describe_limit, make_bundle, rehearse_account
 from prefect_assay.designs import read_sequences
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.service.client import AssayClient
@@ -79,7 +79,7 @@ def designs_of(text=f">{NAME}\n{RESIDUES}\n"):
 
 
 def played(account, designs=None, **assay):
-    return rehearse(account, designs or designs_of(), Assay(**assay), ReadingOptions())
+    return rehearse_account(account, designs or designs_of(), Assay(**assay), ReadingOptions())
 
 
 def problems(found):

@@ -15,10 +15,10 @@ from prefect_assay.campaigns.remains import (
 from prefect_assay.campaigns.stop import _is_final
 from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown, ServiceUnavailable
 from prefect_assay.orders.job import Order, PaymentState
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.service.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.service.models.experiment import Experiment
-from support.archive.memory_store import a_book, an_attempt
+from support.archive.memory_store import an_attempt, make_ledger
 
 NOW = datetime.now(UTC)
 ORDER = Order(
@@ -84,8 +84,8 @@ class Service:
             raise self.rejecting
 
 
-def end(service, *, reject=True, order=ORDER, book=None):
-    remains = settle_cancellation(service, book or a_book(experiment="e-1"), order, reject=reject)
+def end(service, *, reject=True, order=ORDER, ledger=None):
+    remains = settle_cancellation(service, ledger or make_ledger(experiment="e-1"), order, reject=reject)
     return remains, order_text(remains, reject=reject)
 
 
@@ -170,13 +170,13 @@ def test_what_is_billed_agrees_with_the_state_of_the_experiment(invoice, status,
     ("state", "doubt"), [(None, True), (PaymentState.UNKNOWN, True), (PaymentState.FAILED, False)]
 )
 def test_an_uncertain_payment_is_reported(state, doubt):
-    book = a_book(experiment="e-1")
+    ledger = make_ledger(experiment="e-1")
     attempt = an_attempt(experiment_id=None, amount_cents=21_900, expires_at=NOW)
-    ledger = OrderLedger(book)
-    sent = ledger.begin(attempt, previous=None)
+    payment_ledger = PaymentLedger(ledger)
+    sent = payment_ledger.begin(attempt, previous=None)
     if state is not None:
-        ledger.end(sent, state)
-    remains, text = end(Service(invoice="open"), book=book)
+        payment_ledger.end(sent, state)
+    remains, text = end(Service(invoice="open"), ledger=ledger)
     assert remains.payment.in_doubt is doubt
     assert ("may have been made" in text) is doubt
     assert "`0x01`" in text
@@ -210,18 +210,18 @@ def test_another_look_is_taken_only_where_it_can_find_something():
 
 
 def test_a_rejected_quote_frees_the_share_of_its_order():
-    book = a_book(experiment="e-1")
-    book.books.budget.reserve(book.order_key, book.campaign_id, 21_900, campaign_cap_cents=21_900)
-    end(Service(quote="open"), book=book)
-    assert book.read().withdrawn
-    assert book.books.budget.read().campaign_cents(book.campaign_id) == 0
+    ledger = make_ledger(experiment="e-1")
+    ledger.ledgers.budget.reserve(ledger.order_key, ledger.campaign_id, 21_900, campaign_cap_cents=21_900)
+    end(Service(quote="open"), ledger=ledger)
+    assert ledger.read().withdrawn
+    assert ledger.ledgers.budget.read().campaign_cents(ledger.campaign_id) == 0
 
 
 def test_a_quote_that_is_left_open_keeps_the_share_of_its_order():
-    book = a_book(experiment="e-1")
-    book.books.budget.reserve(book.order_key, book.campaign_id, 21_900, campaign_cap_cents=21_900)
-    end(Service(quote="open"), book=book, reject=False)
-    assert book.books.budget.read().campaign_cents(book.campaign_id) == 21_900
+    ledger = make_ledger(experiment="e-1")
+    ledger.ledgers.budget.reserve(ledger.order_key, ledger.campaign_id, 21_900, campaign_cap_cents=21_900)
+    end(Service(quote="open"), ledger=ledger, reject=False)
+    assert ledger.ledgers.budget.read().campaign_cents(ledger.campaign_id) == 21_900
 
 
 def test_open_quotes_of_surplus_experiments_are_rejected_and_a_failure_is_left_for_later():

@@ -17,7 +17,7 @@ from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns import stop
 from prefect_assay.campaigns.loops.loop_log import (
-    LoopBook,
+    LoopLog,
     PoolFile,
     RoundEnded,
     RoundFixed,
@@ -30,7 +30,7 @@ from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import confirm_order
 from prefect_assay.orders.identity import experiment_name, order_key
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind, list_open
 from prefect_assay.orders.ledger.log import (
     ACTIONS,
@@ -88,7 +88,7 @@ class OneOrder:
 
     def play(self):
         """Order, accept and pay, as far as it goes now."""
-        book = self.written.books.open_order(self.name, self.key)
+        ledger = self.written.ledgers.open_order(self.name, self.key)
         request = CreateRequest(
             experiment_spec=self.spec,
             name=experiment_name(self.name, 0, 1, self.key),
@@ -97,13 +97,13 @@ class OneOrder:
             payment_method=PaymentMethod.X402_EXACT,
         )
         with AssayClient(self.lab.base_url, self.lab.token) as client:
-            find_or_create(client, request, book)
-            experiment_id = confirm_order(client, self.spec, book)
+            find_or_create(client, request, ledger)
+            experiment_id = confirm_order(client, self.spec, ledger)
             self.lab.advance(hours=1)
             billing = read_billing(client, experiment_id)
             if billing.stage is BillingStage.QUOTE_OPEN:
                 confirm_quote.fn(
-                    self.credentials, experiment_id, book=book, approved_cents=billing.quote.amount_total
+                    self.credentials, experiment_id, ledger=ledger, approved_cents=billing.quote.amount_total
                 )
             invoice = client.invoices.find_for_experiment(experiment_id)
             offered = self.lab.rail("x402-exact")
@@ -122,7 +122,7 @@ class OneOrder:
                 invoice.id,
                 rail,
                 policy,
-                OrderLedger(book),
+                PaymentLedger(ledger),
                 expected_cents=invoice.amount,
                 experiment_id=experiment_id,
             )
@@ -133,7 +133,7 @@ class OneOrder:
 
     def records(self):
         """The order's ledger."""
-        return list(self.written.books.open_order(self.name, self.key).records())
+        return list(self.written.ledgers.open_order(self.name, self.key).records())
 
     def experiments(self):
         """What the service has of it."""
@@ -170,7 +170,7 @@ def test_a_cancellation_between_any_two_records_lets_no_action_follow(
     for number in range(1, records_of_an_order[route] + 1):
         store = MemoryStore()
         run = OneOrder(lab, store, route)
-        folder = run.written.books.open_order(run.name, run.key).location
+        folder = run.written.ledgers.open_order(run.name, run.key).location
 
         def cancel(key, run=run, store=store, folder=folder, number=number):
             if store.location(key).startswith(folder) and key.endswith(f"/{number:06d}.json"):
@@ -208,12 +208,12 @@ def test_a_cancellation_between_any_two_records_lets_no_action_follow(
 
 def test_two_cancellations_at_once_are_one(lab, prefect):
     run = OneOrder(lab, MemoryStore(), "quoted")
-    book = run.written.books.open_order(run.name, run.key)
+    ledger = run.written.ledgers.open_order(run.name, run.key)
     request = CreateRequest(
         experiment_spec=run.spec, name=experiment_name(run.name, 0, 1, run.key), skip_draft=True
     )
     with run.credentials.get_client() as client:
-        find_or_create(client, request, book)
+        find_or_create(client, request, ledger)
     lab.advance(hours=1)
     with ThreadPoolExecutor(2) as pool:
         reports = [
@@ -234,12 +234,12 @@ def test_two_cancellations_at_once_are_one(lab, prefect):
 
 def test_a_quote_that_is_still_prepared_is_rejected_when_it_comes(lab, prefect):
     run = OneOrder(lab, MemoryStore(), "quoted")
-    book = run.written.books.open_order(run.name, run.key)
+    ledger = run.written.ledgers.open_order(run.name, run.key)
     request = CreateRequest(
         experiment_spec=run.spec, name=experiment_name(run.name, 0, 1, run.key), skip_draft=True
     )
     with run.credentials.get_client() as client:
-        find_or_create(client, request, book)
+        find_or_create(client, request, ledger)
     report = run.stop()
     assert [order.remains.state for order in report.orders] == [CanceledOrderState.QUOTE_PENDING]
     assert not report.is_settled
@@ -348,7 +348,7 @@ def test_an_order_whose_ledger_cannot_be_written_leaves_the_others_stopped(prefe
     assert not report.is_settled
     assert f"order {broken} of campaign {written.name} is not stopped: no access" in report.problems
     with pytest.raises(OrderStopped):
-        written.book(2).require_not_stopped()
+        written.ledger(2).require_not_stopped()
     store.before_put = lambda _: None
     assert settle_stop(None, written.log).is_settled
 
@@ -363,7 +363,7 @@ def test_where_prefect_is_unreachable_the_orders_are_stopped_and_the_rest_is_lef
     assert not report.is_settled
     assert any("its runs could not be ended" in problem for problem in report.problems)
     with pytest.raises(OrderStopped):
-        written.book(1).require_not_stopped()
+        written.ledger(1).require_not_stopped()
 
 
 def test_what_is_over_is_not_canceled(prefect):
@@ -381,12 +381,12 @@ def test_only_a_person_reopens_and_every_order_with_it(prefect, tmp_path):
     stop_log(None, written.log, person="Ada", how="a test")
     written.start()  # as a schedule does
     with pytest.raises(OrderStopped):
-        written.book(1).require_not_stopped()
+        written.ledger(1).require_not_stopped()
     assert not written.log.read().is_open
     reopen_campaign(archive, written.name, person="Ada")
     assert written.log.read().is_open
     for number in (1, 2):
-        written.book(number).require_not_stopped()
+        written.ledger(number).require_not_stopped()
     assert [log.name for log in list_open(store, archive.prefix)] == [written.name]
 
 
@@ -396,12 +396,12 @@ def test_a_loop_is_canceled_with_its_open_rounds_and_reopened_with_them(prefect,
     over, running = (WrittenCampaign(store, archive.prefix, name) for name in ("l-1", "l-2"))
     over.log.finish("2 measured", complete=True)
     loop = CampaignLog(store, archive.prefix, "l", StartedKind.LOOP)
-    loop.start(started(running.books, "l", StartedKind.LOOP))
-    book = LoopBook(store, archive.prefix, "l")
+    loop.start(started(running.ledgers, "l", StartedKind.LOOP))
+    loop_log = LoopLog(store, archive.prefix, "l")
     for number in (1, 2, 3):  # the last one has not begun
-        book.fix(a_round(number))
+        loop_log.fix(a_round(number))
         if number < 3:
-            book.end(RoundEnded(number=number, table="t", rows=0, start=loop.state.started.at))
+            loop_log.end(RoundEnded(number=number, table="t", rows=0, start=loop.state.started.at))
     carrier = a_run(prefect, LOOP_TAG + "l", CAMPAIGN_TAG + "l-2", state=Suspended(timeout_seconds=60))
     report = stop_log(None, loop, person="Ada", how="a test")
     assert {order.campaign_id for order in report.orders} == {"l-2"}
@@ -411,12 +411,12 @@ def test_a_loop_is_canceled_with_its_open_rounds_and_reopened_with_them(prefect,
     assert running.log.read().settled
     assert CampaignLog(store, archive.prefix, "l-3").read().count == 0
     with pytest.raises(OrderStopped):
-        running.book(1).require_not_stopped()
+        running.loop_log(1).require_not_stopped()
 
     reopen_campaign(archive, "l", person="Ada")
     assert running.log.read().is_open
     assert loop.read().is_open
-    running.book(1).require_not_stopped()
+    running.loop_log(1).require_not_stopped()
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -429,11 +429,11 @@ def test_a_loop_between_two_rounds_is_not_said_to_have_ordered_nothing(prefect, 
     over.pay(1, 175_200)
     over.log.finish("1 measured", complete=True)
     loop = CampaignLog(store, archive.prefix, "l", StartedKind.LOOP)
-    loop.start(started(over.books, "l", StartedKind.LOOP))
-    book = LoopBook(store, archive.prefix, "l")
+    loop.start(started(over.ledgers, "l", StartedKind.LOOP))
+    ledger = LoopLog(store, archive.prefix, "l")
     for one in range(1, number + 1):  # the second has not begun
-        book.fix(a_round(one))
-    book.end(RoundEnded(number=1, table="t", rows=0, start=loop.state.started.at))
+        ledger.fix(a_round(one))
+    ledger.end(RoundEnded(number=1, table="t", rows=0, start=loop.state.started.at))
     report = stop_log(None, loop, person="Ada", how="a test")
     assert (report.orders, report.billed_cents, report.paid_cents) == ((), 175_200, 175_200)
     assert report.is_settled
@@ -452,10 +452,10 @@ def test_a_damaged_ledger_of_an_old_round_does_not_keep_a_loop_from_being_cancel
     over.order(1)
     over.log.finish("1 measured", complete=True)
     loop = CampaignLog(store, archive.prefix, "l", StartedKind.LOOP)
-    loop.start(started(over.books, "l", StartedKind.LOOP))
-    book = LoopBook(store, archive.prefix, "l")
-    book.fix(a_round(1))
-    book.end(RoundEnded(number=1, table="t", rows=0, start=loop.state.started.at))
+    loop.start(started(over.ledgers, "l", StartedKind.LOOP))
+    ledger = LoopLog(store, archive.prefix, "l")
+    ledger.fix(a_round(1))
+    ledger.end(RoundEnded(number=1, table="t", rows=0, start=loop.state.started.at))
     for path in (tmp_path).rglob("*"):
         if path.is_file() and over.plan.experiments[0].order_key in str(path):
             path.write_text("damaged")

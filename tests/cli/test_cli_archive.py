@@ -7,7 +7,7 @@ from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.cli import prefect_api
 from prefect_assay.cli.app import app
-from prefect_assay.cli.archives.archive import opened, verify_archive
+from prefect_assay.cli.archives.archive import open_archive, verify_archive
 from prefect_assay.errors import ArchiveUnavailable, MissingBlock
 from support.accounts import make_account
 from support.command import command
@@ -62,11 +62,11 @@ def test_without_a_name_the_archive_of_the_account_main_is_read(archive, tmp_pat
     monkeypatch.setattr(prefect_api, "require_api", lambda: None)
     monkeypatch.setattr(prefect_api, "load_account", load_account)
     monkeypatch.setattr(prefect_api, "load_archive", load_archive)
-    store, prefix = opened(None, None)
+    store, prefix = open_archive(None, None)
     assert (named, store.root, prefix) == (["account main"], archive, "")
-    store, _ = opened(None, "lab")
+    store, _ = open_archive(None, "lab")
     assert (named, store.root) == (["account main", "archive lab"], tmp_path)
-    store, _ = opened(None, None, "lab")
+    store, _ = open_archive(None, None, "lab")
     assert (named[-1], store.root) == ("account lab", archive)
 
 

@@ -142,7 +142,7 @@ def test_another_version_of_prefect(seen, monkeypatch):
 
 @pytest.mark.parametrize(("minutes", "ok"), [(0, True), (-10, False), (10, False)])
 def test_a_clock_that_differs(minutes, ok):
-    line = check._clock(
+    line = check._check_clock(
         "service", {"date": format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)}
     )
     assert (line.ok, bool(line.next_step)) == (ok, not ok)
@@ -287,7 +287,7 @@ def test_a_sweep_that_nothing_starts_or_that_is_silent(server, seen):
         assert named(seen(), "schedule", "nothing starts the sweep")
     schedule["active"] = True
     with deployed(server, "sweep", schedules=[schedule]):
-        (line,) = check._schedule(server)
+        (line,) = check._check_schedule(server)
         assert (line.ok, "the first one begins within minutes" in line.text) == (True, True), "just deployed"
         for minutes, faults in ((30, 1), (1, 0)):
             memory = SweepMemory(swept=datetime.now(UTC) - timedelta(minutes=minutes))
@@ -302,7 +302,7 @@ def test_a_sweep_that_nothing_starts_or_that_is_silent(server, seen):
 def test_an_account_that_is_well_says_whether_it_is_simulated(lab, server, tmp_path, capsys):
     good = AssayCredentials(base_url=lab.base_url, token=lab.token)
     with saved("good", credentials=good, archive=LocalArchive(root=str(tmp_path))):
-        lines = [line for look in (check._account, check._archive) for line in look(server)]
+        lines = [line for look in (check._check_accounts, check._check_archive) for line in look(server)]
     assert all(line.ok for line in lines)
     texts = [line.text for line in lines]
     assert f"account good (simulated): {lab.base_url} knows its token" in texts
@@ -359,7 +359,7 @@ def test_the_advice_for_a_block_that_leads_to_another_port_names_the_port_of_up(
         record_address(tmp_path, recorded)
     monkeypatch.setattr(check, "get_current_settings", lambda: SimpleNamespace(home=tmp_path))
     with saved("hooks", webhook=WebhookEndpoint(url=f"{CLOSED}/assay", signing_key="k" * 32)):
-        (line,) = check._receiver(server)
+        (line,) = check._check_receiver(server)
     assert line.next_step.startswith(advice)
 
 
@@ -382,7 +382,7 @@ def test_a_receiver_that_has_lost_the_key(seen, monkeypatch, tmp_path):
     monkeypatch.setattr(check, "_is_here", lambda _client: True)
     monkeypatch.setattr(check, "get_current_settings", lambda: SimpleNamespace(home=tmp_path))
     monkeypatch.setattr(check.httpx, "get", lambda *_, **__: SimpleNamespace(raise_for_status=lambda: None))
-    monkeypatch.setattr(check, "_refusal", lambda *_: None)
+    monkeypatch.setattr(check, "_explain_refusal", lambda *_: None)
     with saved("hooks", webhook=WebhookEndpoint(url=CLOSED, signing_key=keys.service)) as name:
         assert not named(seen(), "receiver")
         keys.file.write_text("other\n")

@@ -6,7 +6,7 @@ import pytest
 
 from prefect_assay.cli.campaigns.run import check_target
 from prefect_assay.cli.designs.custom_target import request_target, show_requests
-from prefect_assay.cli.designs.targets import search
+from prefect_assay.cli.designs.targets import search_targets
 from prefect_assay.errors import ConfigurationError, InputError, NotFound
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.client import AssayClient
@@ -50,7 +50,7 @@ def test_a_target_is_requested_followed_and_measured_against(lab, service, capsy
     for spelling in (ANTIGEN, "OWN-1"):
         check_target(Assay(target=spelling))
         assert resolve_target(service, Assay(target=spelling)).id == target.id
-    assert [found.id for found in search(service, ["antigen"])] == [target.id]
+    assert [found.id for found in search_targets(service, ["antigen"])] == [target.id]
 
 
 def test_a_rejected_request_says_why(lab, service, capsys):

@@ -76,7 +76,7 @@ def begun(world, name=None, *, home="home-1", what=StartedKind.CAMPAIGN):
         name or f"c-{uuid4().hex[:6]}",
         service=normalize_address(world.lab.base_url),
     )
-    record = started(written.books, written.name, what, service=written.service, home=home)
+    record = started(written.ledgers, written.name, what, service=written.service, home=home)
     parameters = {"account": {"$block": f"assay-account/{world.name}"}}
     log = CampaignLog(world.store, world.archive.prefix, written.name, what)
     log.start(record.model_copy(update={"parameters": parameters}))
@@ -122,7 +122,7 @@ def test_a_question_is_shown_with_its_amount_and_whether_it_is_live(world, capsy
         decision="approve", question=None, revision=None, amount=None, by="Ada", archive=None, yes=False
     )
     with pytest.raises(SystemExit):
-        answer.answer(written.name, request, as_json=False)
+        answer.show_and_answer(written.name, request, as_json=False)
     shown = capsys.readouterr().out
     assert asked == ["approve (900.00 USD)?"]
     for text in (
@@ -136,7 +136,7 @@ def test_a_question_is_shown_with_its_amount_and_whether_it_is_live(world, capsy
     assert written.log.read().decisions == {}
     asked.clear()
     monkeypatch.setattr(asking.typer, "confirm", lambda text, **_: asked.append(text) or True)
-    answer.answer(written.name, request, as_json=False)
+    answer.show_and_answer(written.name, request, as_json=False)
     assert written.log.read().decisions["q1"][1].decision == "approve"
 
 
@@ -249,7 +249,7 @@ def test_a_canceled_campaign_without_its_account_is_stopped_and_left_to_the_swee
     AssayAccount.delete(world.name)
     shown = command("cancel", written.name, "--yes")
     assert "The sweep looks again" in shown
-    assert written.book(1).read().stopped is not None
+    assert written.ledger(1).read().stopped is not None
     assert "Nothing is billed" not in shown
 
 

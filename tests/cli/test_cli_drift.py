@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from assay_lab.api import document
+from assay_lab.api import load_document
 from lab_support.described import find_places
 from prefect_assay.cli.drift import show_drift
 from prefect_assay.errors import InputError, OutcomeUnknown, UnexpectedAnswer
@@ -49,12 +49,12 @@ ONE_MODEL = {
 
 
 def changes(now, known=None):
-    return compare(known or facts_of(document(partner=True)), now, usage_by_operation())
+    return compare(known or facts_of(load_document(partner=True)), now, usage_by_operation())
 
 
 def lab():
     """The lab's description, with every parameter at its call."""
-    raw = document(partner=True)
+    raw = load_document(partner=True)
     shared = raw["components"]["parameters"]
     for item in raw["paths"].values():
         for call in item.values():
@@ -75,8 +75,10 @@ def schema(raw, name):
 
 
 def test_the_client_knows_the_lab_as_it_is():
-    assert changes(facts_of(document(partner=True)), known_interface()) == ()
-    assert changes(facts_of(document()), known_interface()) == (), "partners' routes are not missed by others"
+    assert changes(facts_of(load_document(partner=True)), known_interface()) == ()
+    assert changes(facts_of(load_document()), known_interface()) == (), (
+        "partners' routes are not missed by others"
+    )
 
 
 _USAGE = usage_by_operation()
@@ -84,7 +86,7 @@ _USAGE = usage_by_operation()
 
 @pytest.mark.parametrize("operation", _USAGE)
 def test_what_the_client_reads_is_described(operation):
-    fields = {field_of(place) for place in facts_of(document(partner=True))[operation]}
+    fields = {field_of(place) for place in facts_of(load_document(partner=True))[operation]}
     if operation not in ONE_MODEL:
         absent = {name for name, read in _USAGE[operation].read.items() if not fields & set(read.names)}
         assert absent == ELSEWHERE.get(operation, set())
@@ -359,7 +361,7 @@ def answers_of(operation):
                 for place in known_interface()[operation.name]
                 if place.startswith(prefix)
             ]
-            body = example_of(document(partner=True), schema)
+            body = example_of(load_document(partner=True), schema)
             yield status, body, [p for p in paths if "*" not in p and not p.endswith("[]")]
 
 
@@ -404,8 +406,8 @@ def test_a_difference_breaks_if_and_only_if_the_client_cannot_read_the_answer(ho
 
 def test_words_and_forms_of_a_document_are_no_drift():
     words = WireWords(provider="acme", service="Foo")
-    assert changes(facts_of(document(words, partner=True), words)) == ()
-    assert changes(facts_of(document(words, partner=True)))  # without the words it is another interface
+    assert changes(facts_of(load_document(words, partner=True), words)) == ()
+    assert changes(facts_of(load_document(words, partner=True)))  # without the words it is another interface
     raw = lab()
     body = schema(raw, "AddSequences")
     raw["components"]["schemas"]["AddSequences"] = {"allOf": [{"$ref": "#/components/schemas/Inner"}]}
@@ -487,7 +489,7 @@ def test_the_description_is_read_without_a_token(monkeypatch, capsys):
     monkeypatch.delenv("PREFECT_ASSAY_TOKEN", raising=False)
     words = WireWords(provider="acme", service="Foo")
     with fault_server() as server:
-        server.will(reply(200, document(words)))
+        server.will(reply(200, load_document(words)))
         show_drift(None, base_url=server.base_url, account=None, words=words, as_json=False)
         assert server.seen[0].target == "/api/v1/openapi.json"
         assert "authorization" not in server.seen[0].headers
@@ -495,7 +497,7 @@ def test_the_description_is_read_without_a_token(monkeypatch, capsys):
 
         monkeypatch.setenv("PREFECT_ASSAY_TOKEN", "canary")
         monkeypatch.setenv("PREFECT_ASSAY_BASE_URL", server.base_url)
-        server.will(reply(200, document(words, partner=True)))
+        server.will(reply(200, load_document(words, partner=True)))
         show_drift(None, base_url=None, account=None, words=words, as_json=False)
         assert server.seen[0].headers["authorization"] == "Bearer canary"
 

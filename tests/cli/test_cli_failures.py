@@ -8,7 +8,7 @@ import typer
 
 from assay_lab import __main__ as lab
 from prefect_assay import errors
-from prefect_assay.cli.failures import exit_code, reported
+from prefect_assay.cli.failures import exit_code, report_errors
 from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.orders.question import Question, QuestionKind
 from support.command import command
@@ -29,7 +29,7 @@ def _made(kind):
     if kind is errors.PartialOrder:
         return kind("partial", experiment_id="e1")
     if kind is errors.NewerFormat:
-        return kind("BOOKS/FORMAT", 3, 2)
+        return kind("LEDGERS/FORMAT", 3, 2)
     if kind is errors.DecisionNeeded:
         choices = {"continue": "the order continues", "reject": "the run ends"}
         return kind(Question.of(QuestionKind.LEDGER, subject="Which?", reason="It is open.", choices=choices))
@@ -66,7 +66,7 @@ def test_every_error_is_reported_without_a_traceback(capsys):
         if kind.__name__.startswith("_"):
             continue
         error = _made(kind)
-        with pytest.raises(SystemExit) as left, reported():
+        with pytest.raises(SystemExit) as left, report_errors():
             raise error
         shown = capsys.readouterr()
         assert left.value.code == exit_code(error)
@@ -75,7 +75,7 @@ def test_every_error_is_reported_without_a_traceback(capsys):
 
 
 def test_json_errors_go_to_stdout_with_every_finding(capsys):
-    with pytest.raises(SystemExit), reported(as_json=True):
+    with pytest.raises(SystemExit), report_errors(as_json=True):
         raise errors.InvalidSpec(["a: wrong", "b: missing"])
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["type"] == "InvalidSpec"
@@ -84,18 +84,18 @@ def test_json_errors_go_to_stdout_with_every_finding(capsys):
 
 
 def test_a_bug_keeps_its_traceback():
-    with pytest.raises(ZeroDivisionError), reported():
+    with pytest.raises(ZeroDivisionError), report_errors():
         _ = 1 / 0
 
 
 def test_ctrl_c_is_exit_code_130():
-    with pytest.raises(SystemExit) as left, reported():
+    with pytest.raises(SystemExit) as left, report_errors():
         raise KeyboardInterrupt
     assert left.value.code == 130
 
 
 def test_ctrl_c_at_a_question_says_that_nothing_was_ordered(capsys):
-    with pytest.raises(SystemExit) as ended, reported():
+    with pytest.raises(SystemExit) as ended, report_errors():
         raise typer.Abort  # what each question of typer raises for Ctrl-C and Ctrl-D
     assert ended.value.code == 130
     assert "Stopped at the question: nothing was ordered or paid." in capsys.readouterr().err

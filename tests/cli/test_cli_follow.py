@@ -155,8 +155,8 @@ def test_reopen_opens_what_a_person_has_canceled_and_invents_no_campaign(archive
     written.log.stop("grace", "prefect-assay cancel")
     with pytest.raises(InputError, match=r"canceled by grace on .*; nothing was started\. .* --reopen"):
         run_module.refuse_stopped(archive, "c-1")
-    run_module._reopen(archive, "c-1")
+    run_module._reopen_campaign(archive, "c-1")
     run_module.refuse_stopped(archive, "c-1")
     assert written.log.read().is_open
     with pytest.raises(NotFound):
-        run_module._reopen(archive, "c-2")
+        run_module._reopen_campaign(archive, "c-2")

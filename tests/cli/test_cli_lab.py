@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_HOME, temporary_settings
 from prefect_assay.blocks import LocalArchive, X402Wallet
 from prefect_assay.cli.services import lab as command
 from prefect_assay.cli.services.receiver_address import record_address
-from prefect_assay.local.processes import alive, descendants
+from prefect_assay.local.processes import is_alive, list_descendants
 
 
 def test_the_lab_in_the_foreground_ends_cleanly_on_ctrl_c():
@@ -36,7 +36,7 @@ def test_the_lab_in_the_foreground_ends_cleanly_on_ctrl_c():
         named = {line.split()[0]: line.split()[1] for line in lines[5:]}
         assert httpx.get(named["portal"], trust_env=False).status_code == 200
         assert named["tools"] == f"{address}/mcp"
-        below = descendants(process.pid)
+        below = list_descendants(process.pid)
         assert len(below) == 1
     finally:
         process.send_signal(signal.SIGINT)
@@ -44,7 +44,7 @@ def test_the_lab_in_the_foreground_ends_cleanly_on_ctrl_c():
     assert process.returncode == 0
     assert "stopped" in output
     assert errors == ""
-    assert not alive(below[0])
+    assert not is_alive(below[0])
 
 
 def test_a_port_in_use_is_an_error_without_our_traceback():
@@ -73,7 +73,7 @@ def test_a_port_in_use_is_an_error_without_our_traceback():
 def test_long_tokens_are_printed_only_where_no_block_takes_them(capsys, in_blocks):
     names = ("token", "viewer_token", "partner_token", "sim_token", "portal_url", "mcp_url")
     ready = {"base_url": "http://127.0.0.1:9"} | {name: f"<{name}>" for name in names}
-    assert command._introduce(io.StringIO(json.dumps(ready) + "\n"), in_blocks=in_blocks) == ready
+    assert command._print_introduction(io.StringIO(json.dumps(ready) + "\n"), in_blocks=in_blocks) == ready
     shown = capsys.readouterr().out
     assert [name for name in names if f"<{name}>" in shown] == list(names[3:] if in_blocks else names)
 
@@ -102,7 +102,7 @@ def account(monkeypatch, tmp_path):
     def save(receiver=None, kept=(), wallet=None):
         existing = {type(block): block for block in kept}
         monkeypatch.setattr(command, "find_block", lambda kind, _name: existing.get(kind))
-        monkeypatch.setattr(command, "_wallet", lambda: wallet)
+        monkeypatch.setattr(command, "_make_wallet", lambda: wallet)
         with temporary_settings({PREFECT_HOME: tmp_path}):
             command._save_account({"base_url": "http://127.0.0.1:9", "token": "t"}, receiver)
         ((account, name),) = saved

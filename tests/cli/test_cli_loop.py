@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.deployment_runs import no_deployment
 from prefect_assay.campaigns.flow_results import LoopReport
-from prefect_assay.campaigns.loops import LoopBook, RoundEnded, RoundFixed
+from prefect_assay.campaigns.loops import LoopLog, RoundEnded, RoundFixed
 from prefect_assay.campaigns.loops.loop_log import PoolFile
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import cancel
@@ -55,7 +55,7 @@ def started(monkeypatch, tmp_path):
 
     monkeypatch.setattr(loop, "require_api", lambda: None)
     monkeypatch.setattr(loop, "load_account", lambda _: make_account(archive=tmp_path))
-    monkeypatch.setattr(loop, "offer", lambda *_, **__: None)
+    monkeypatch.setattr(loop, "offer_rounds", lambda *_, **__: None)
     monkeypatch.setattr("prefect_assay.blocks.deployment_runs.start_run", start_run)
     return calls
 
@@ -296,11 +296,11 @@ def log_of(archive, name, what=StartedKind.CAMPAIGN, **parameters):
 @pytest.fixture
 def archive(tmp_path):
     made = LocalArchive(root=str(tmp_path / "archive"), prefix="lab")
-    book = LoopBook(made.get_store(), made.prefix, "egfr")
+    loop_log = LoopLog(made.get_store(), made.prefix, "egfr")
     pool = PoolFile(name="f", key="POOLS/f", sha256="0", size=1, designs=9)
     for number in (1, 2):
         campaign_id = f"egfr-round-00{number}"
-        book.fix(
+        loop_log.fix(
             RoundFixed(
                 loop_id="egfr",
                 number=number,
@@ -310,7 +310,9 @@ def archive(tmp_path):
                 pool=pool,
             )
         )
-    book.end(RoundEnded(number=1, table="/t.csv", rows=9, best=2e-9, best_kd_M=2e-9, spent_cents=1_234_50))
+    loop_log.end(
+        RoundEnded(number=1, table="/t.csv", rows=9, best=2e-9, best_kd_M=2e-9, spent_cents=1_234_50)
+    )
     return made
 
 
@@ -328,8 +330,8 @@ def test_status_shows_rounds_best_and_spending_from_the_loops_log(archive):
 
 def test_status_counts_what_a_running_round_has_ordered(archive):
     log = log_of(archive, "egfr", StartedKind.LOOP, assay={"experiment_type": "affinity"})
-    books = Ledgers.open(archive.get_store(), archive.prefix, TERMS.service, "org")
-    books.budget.reserve("key", "egfr-round-002", 43_800)
+    ledgers = Ledgers.open(archive.get_store(), archive.prefix, TERMS.service, "org")
+    ledgers.budget.reserve("key", "egfr-round-002", 43_800)
     report = loop_status.read_rounds(archive, log)
     assert [one.spent_cents for one in report.rounds] == [123_450, 43_800]
     assert report.spent_cents == 167_250

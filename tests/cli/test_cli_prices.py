@@ -7,7 +7,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from prefect_assay.cli.campaigns import estimate as estimates
 from prefect_assay.cli.campaigns.estimate import estimate_campaign
-from prefect_assay.cli.designs.targets import price_of, search, show_targets
+from prefect_assay.cli.designs.targets import price_of, search_targets, show_targets
 from prefect_assay.designs.options import CampaignOptions, ReadingOptions
 from prefect_assay.errors import ConfigurationError, InvalidSequences, InvalidSpec
 from prefect_assay.service.client import AssayClient
@@ -52,25 +52,27 @@ def estimated(designs, assay, *, as_json=True, capsys, **reading):
 
 @pytest.mark.parametrize("words", [["egfr"], ["extracellular", "EGFR"], ["domain egfr HUMAN"], ["P00533"]])
 def test_the_catalog_is_searched_for_all_words_in_any_order(service, words):
-    assert [target.name for target in search(service, words)] == [EGFR]
+    assert [target.name for target in search_targets(service, words)] == [EGFR]
 
 
 def test_a_conjugated_target_is_found_by_words_that_no_other_has(service):
-    assert [target.catalog_number for target in search(service, ["PD-L1"])] == ["LOCAL-002"]
-    assert [target.catalog_number for target in search(service, ["biotinylated", "pd-l1"])] == ["LOCAL-012"]
-    assert "LOCAL-012" not in {target.catalog_number for target in search(service, [])}
+    assert [target.catalog_number for target in search_targets(service, ["PD-L1"])] == ["LOCAL-002"]
+    assert [target.catalog_number for target in search_targets(service, ["biotinylated", "pd-l1"])] == [
+        "LOCAL-012"
+    ]
+    assert "LOCAL-012" not in {target.catalog_number for target in search_targets(service, [])}
 
 
 def test_a_target_is_found_without_its_hyphens(service):
-    assert [target.catalog_number for target in search(service, ["pdl1"])] == ["LOCAL-002"]
-    assert search(service, ["pdl9"]) == []
+    assert [target.catalog_number for target in search_targets(service, ["pdl1"])] == ["LOCAL-002"]
+    assert search_targets(service, ["pdl9"]) == []
 
 
 def test_targets_show_whole_ids_at_80_columns_and_how_they_are_measured(service, capsys):
     show_targets(["human"], account=None, as_json=False)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    (egfr,) = search(service, ["egfr"])
+    (egfr,) = search_targets(service, ["egfr"])
     assert any(line.startswith(egfr.id) for line in lines)
     assert "by quote" in "\n".join(lines)
     assert "affinity (bli or spr)" in "\n".join(lines)
@@ -79,7 +81,7 @@ def test_targets_show_whole_ids_at_80_columns_and_how_they_are_measured(service,
 def test_targets_show_every_digit_of_a_price_at_80_columns(service, capsys):
     show_targets([], account=None, as_json=False)
     shown = capsys.readouterr().out.splitlines()
-    prices = [line for target in search(service, []) for line in price_of(target).splitlines()]
+    prices = [line for target in search_targets(service, []) for line in price_of(target).splitlines()]
     assert any("2,880.00 USD for 96" in price for price in prices)
     for price in prices:
         assert any(line.rstrip().endswith(price) for line in shown), price

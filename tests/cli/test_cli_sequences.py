@@ -1,6 +1,6 @@
 from importlib.resources import files
 
-from prefect_assay.cli.campaigns.run import _designs
+from prefect_assay.cli.campaigns.run import _read_parameters
 from prefect_assay.designs.options import CampaignOptions, ReadingOptions
 from prefect_assay.tasks.read import read_designs
 from support.command import command
@@ -104,10 +104,10 @@ def test_a_file_that_is_sent_as_text_keeps_its_name(tmp_path):
     path.write_text(">a\nMKV\n")
     options = CampaignOptions(reading=ReadingOptions(designs_per_experiment=7))
     reading = options.reading.model_copy(update={"designs_name": str(path)})
-    sent = _designs(str(path), options)
+    sent = _read_parameters(str(path), options)
     assert sent == {"designs": ">a\nMKV\n", "options": options.model_copy(update={"reading": reading})}
-    assert _designs(">a\nMKV\n", options) == {"designs": ">a\nMKV\n"}
-    assert _designs("s3://designs/a.fasta", options) == {"designs": "s3://designs/a.fasta"}
+    assert _read_parameters(">a\nMKV\n", options) == {"designs": ">a\nMKV\n"}
+    assert _read_parameters("s3://designs/a.fasta", options) == {"designs": "s3://designs/a.fasta"}
     assert read_designs.fn(source=sent["designs"], reading=sent["options"].reading).source == str(path)
 
 
@@ -115,4 +115,4 @@ def test_a_name_that_was_chosen_for_the_designs_is_kept(tmp_path):
     path = tmp_path / "round-1.fasta"
     path.write_text(">a\nMKV\n")
     options = CampaignOptions(reading=ReadingOptions(designs_name="round one"))
-    assert _designs(str(path), options)["options"].reading.designs_name == "round one"
+    assert _read_parameters(str(path), options)["options"].reading.designs_name == "round one"

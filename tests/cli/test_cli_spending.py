@@ -46,7 +46,7 @@ class Archive:
 
     def __init__(self, folder):
         self.folder = folder
-        self.books = Ledgers(LocalStore(folder), "", "org-1")
+        self.ledgers = Ledgers(LocalStore(folder), "", "org-1")
         self.orders = 0
 
     def order(
@@ -60,19 +60,19 @@ class Archive:
     ):
         self.orders += 1
         at = NOW - timedelta(days=days_ago, hours=1, seconds=-self.orders)
-        book = self.books.open_order(campaign, f"{self.orders:020x}")
+        ledger = self.ledgers.open_order(campaign, f"{self.orders:020x}")
         first = [Sending(attempt=1, route=route, rail=rail, at=at)]
         if ordered:
             first.append(Ordered(experiment_id=f"exp-{self.orders}", at=at))
         for record in [*first, *records]:
             dated = record.model_copy(update={"at": at})
-            book.record(lambda _, new=dated: new)
-        return book
+            ledger.record(lambda _, new=dated: new)
+        return ledger
 
     def paid_by_machine(self, *payments):
         """`(cents, days ago)` each, as the budget counts them."""
         for n, (cents, ago) in enumerate(payments):
-            self.books.budget.restore(
+            self.ledgers.budget.restore(
                 Reservation(
                     order_key=f"{n}", campaign_id="c-1", cents=cents, paid_at=NOW - timedelta(days=ago)
                 )
@@ -208,14 +208,14 @@ def test_as_json_the_figures_are_cents_and_the_ids_are_there(archive, show):
 def test_every_organisation_of_the_archive_is_counted(archive, show):
     archive.order(hosted(100))
     other = Archive(archive.folder)
-    other.books = Ledgers(LocalStore(archive.folder), "", "org-2")
+    other.ledgers = Ledgers(LocalStore(archive.folder), "", "org-2")
     other.order(hosted(200))
     assert [row.split()[-2] for row in rows(show())] == ["1.00", "2.00"]
 
 
 def test_a_damaged_log_is_an_error_and_not_a_smaller_sum(archive, show):
-    book = archive.order(hosted(100))
-    next(archive.folder.rglob(f"{book.order_key}/000002.json")).unlink()
+    ledger = archive.order(hosted(100))
+    next(archive.folder.rglob(f"{ledger.order_key}/000002.json")).unlink()
     with pytest.raises(ArchiveError, match="is missing"):
         show()
 
@@ -260,7 +260,7 @@ def test_open_money_is_listed_by_what_the_log_says(archive, show):
 
 def started(archive, **terms):
     """The campaign's log, with the account of its terms."""
-    log = CampaignLog(archive.books.store, "", "c-1")
+    log = CampaignLog(archive.ledgers.store, "", "c-1")
     log.start(
         Started(what=StartedKind.CAMPAIGN, name="c-1", terms=some_terms(**terms), requester="Grace Hopper")
     )

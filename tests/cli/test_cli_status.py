@@ -209,9 +209,9 @@ def test_without_an_archive_block_the_next_step_is_named(client):
 
 
 def test_a_loop_shows_its_campaigns_log_and_run(client, archive, capsys):
-    books = campaign(archive, "c-1").books
+    ledgers = campaign(archive, "c-1").ledgers
     log = CampaignLog(archive.get_store(), "", "egfr", StartedKind.LOOP)
-    log.start(started(books, "egfr", StartedKind.LOOP))
+    log.start(started(ledgers, "egfr", StartedKind.LOOP))
     made = run(client, "loop", flow_name="design-build-test", tags=[f"{LOOP_TAG}egfr"], loop_id="egfr")
     log.note_run(str(made.id), made.name)
     for which in ("egfr", str(made.id)):
@@ -220,9 +220,9 @@ def test_a_loop_shows_its_campaigns_log_and_run(client, archive, capsys):
 
 
 def test_a_campaign_and_a_loop_of_one_id_are_both_meant(client, archive, capsys):
-    books = campaign(archive, "egfr").books
+    ledgers = campaign(archive, "egfr").ledgers
     CampaignLog(archive.get_store(), "", "egfr", StartedKind.LOOP).start(
-        started(books, "egfr", StartedKind.LOOP)
+        started(ledgers, "egfr", StartedKind.LOOP)
     )
     assert [one["kind"] for one in shown(capsys, "egfr")["campaigns"]] == ["campaign", "loop"]
 

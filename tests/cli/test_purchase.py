@@ -161,9 +161,9 @@ def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
 def test_designs_that_the_archive_has_ordered_before_are_named(shop):
     earlier = shop.plan("earlier", ">only\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
     assert "bought again" not in words_of(shop.run()), "it was planned, and not ordered"
-    book = CampaignSetup(shop.account).books.open_order("earlier", earlier.order_keys[0])
-    book.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
-    book.record(lambda _: Ordered(experiment_id="e"))
+    ledger = CampaignSetup(shop.account).ledgers.open_order("earlier", earlier.order_keys[0])
+    ledger.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
+    ledger.record(lambda _: Ordered(experiment_id="e"))
     told = row(shop.run().stderr, "bought again")
     assert told.startswith(
         "1 of the 2 designs was ordered before for the same assay and target (one), in earlier (1 of them"
@@ -188,10 +188,10 @@ def words_of(done):
 
 def test_a_finished_campaign_has_nothing_to_confirm(shop, monkeypatch):
     plan = shop.plan("done")
-    book = CampaignSetup(shop.account).books.open_order("done", plan.order_keys[0])
-    book.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
-    book.record(lambda _: Ordered(experiment_id="e"))
-    book.deliver("SIM-1")
+    ledger = CampaignSetup(shop.account).ledgers.open_order("done", plan.order_keys[0])
+    ledger.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
+    ledger.record(lambda _: Ordered(experiment_id="e"))
+    ledger.deliver("SIM-1")
     asked = shop.at_a_terminal(monkeypatch, answer=False)
     done = shop.run("--campaign-id", "done")
     assert (done.exit_code, asked) == (0, [])
@@ -228,7 +228,7 @@ def test_ctrl_c_at_the_question_says_that_nothing_was_ordered(shop, monkeypatch,
 
     monkeypatch.setattr(asking.typer, "confirm", interrupt)
     with pytest.raises(SystemExit) as ended:
-        asking.confirm("Order this?", nothing="ordered")
+        asking.require_consent("Order this?", nothing="ordered")
     assert ended.value.code == code
     assert shop.started == []
 

@@ -15,11 +15,11 @@ from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
 from prefect_assay.errors import PaymentOutcomeUnknown
 from prefect_assay.orders.job import PaymentState
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.client import AssayClient
-from support.archive.memory_store import a_book
+from support.archive.memory_store import make_ledger
 from support.lab.orders import booked, open_invoice
 
 SUCCESS = {"success": True, "transaction": "0x" + "ab" * 32, "network": "eip155:84532"}
@@ -101,7 +101,7 @@ class Payer:
     def settle(self, line):
         with AssayClient(self.lab.base_url, self.lab.token, transport=line) as client:
             invoice = client.invoices.get(self.invoice_id)
-            ledger = OrderLedger(a_book(self.store, experiment=invoice.experiment_id))
+            ledger = PaymentLedger(make_ledger(self.store, experiment=invoice.experiment_id))
             return settle(
                 client.invoices,
                 self.invoice_id,

@@ -164,7 +164,7 @@ def test_the_policy_of_the_token_chooses_the_method(core):
 
 @lab_holds("4.2.create.2.policy")
 def test_the_organisations_policy_bounds_the_tokens(core):
-    org = seeding.organization(core.lab, "machines", "Machines", ["x402-exact", "mpp-spt"])
+    org = seeding.add_organization(core.lab, "machines", "Machines", ["x402-exact", "mpp-spt"])
     token = offline(core, org.member_token, payment_policy=["async_invoice", "mpp-spt"])
     body = ORDER | {"auto_accept_quote": True}
     assert core.request("POST", "/experiments", token=token, json_body=body).body["payment"]["methods"] == [

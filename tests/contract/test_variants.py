@@ -111,7 +111,7 @@ def test_the_experiment_that_a_person_names_is_the_order_and_nothing_is_ordered(
         )
         for _ in range(2):
             complete(setup, plan)
-            ordered = setup.books.open_order(CAMPAIGN, plan.experiments[0].order_key).read().ordered
+            ordered = setup.ledgers.open_order(CAMPAIGN, plan.experiments[0].order_key).read().ordered
             assert ordered.experiment_id == (first, second)[number - 1].id
         assert (service.creates, service.billed, service.settled) == (0, [], [])
 
@@ -131,12 +131,12 @@ def test_done_with_partial_results_ends_after_the_stated_time_with_what_there_is
         play.approve_price(campaign)
         if not days:
             with pytest.raises(StillWaiting):
-                play.play(campaign)
+                play.play_orders(campaign)
         else:
-            play.play(campaign)
+            play.play_orders(campaign)
             assert played.stage is Stage.INCOMPLETE
-            (book,) = setup.books.list_orders()
-            assert times[-1] - book.read().partial.seen == PARTIAL_WAIT
+            (ledger,) = setup.ledgers.list_orders()
+            assert times[-1] - ledger.read().partial.seen == PARTIAL_WAIT
     own = {row.name for row in played.kept[-1].rows if row.level == "summary" and row.result_id}
     assert own == set(SEQUENCES)
 

@@ -47,11 +47,13 @@ def fault(core, action, **details):
 
 
 def progress(core, experiment_id, text="more"):
-    sim_actions.event(core, {"event": "progress", "experiment_id": experiment_id, "description": text})
+    sim_actions.trigger_event(
+        core, {"event": "progress", "experiment_id": experiment_id, "description": text}
+    )
 
 
 def attempts(core, **only):
-    return sim_deliveries.journal(core, 0, **only)
+    return sim_deliveries.list_attempts(core, 0, **only)
 
 
 def told(hook):
@@ -90,7 +92,9 @@ def test_destinations_of_one_experiment_do_not_wait_for_each_other(core, hook):
 
 def test_a_canceled_experiment_expects_nothing_more(core, hook):
     experiment_id = place(core, hook)
-    sim_actions.event(core, {"event": "force_status", "experiment_id": experiment_id, "status": "canceled"})
+    sim_actions.trigger_event(
+        core, {"event": "force_status", "experiment_id": experiment_id, "status": "canceled"}
+    )
     deliver(core)
     assert json.loads(hook.received[-1][1])["data"]["eta"] == times.stamp(EPOCH)
 
@@ -111,12 +115,12 @@ def test_what_is_reordered_waits_for_a_next_one(core, hook):
     experiment_id = place(core, hook)
     advance(core, seconds=1)
     assert hook.received == []
-    assert [row["held"] for row in sim_deliveries.waiting(core)] == ["next"]
+    assert [row["held"] for row in sim_deliveries.list_waiting(core)] == ["next"]
     progress(core, experiment_id, "next")
     deliver(core)
     assert told(hook)[0] == "next"
     assert len(hook.received) == 2
-    assert sim_deliveries.waiting(core) == []
+    assert sim_deliveries.list_waiting(core) == []
 
 
 def test_delay_lets_later_ones_overtake_for_a_span_of_lab_time(core, hook):
@@ -135,9 +139,9 @@ def test_delay_without_a_span_lasts_until_released(core, hook):
     mine, theirs = place(core, hook), place(core, hook)
     advance(core, minutes=1)
     assert hook.received == []
-    assert sim_deliveries.release(core, bodies.OptionalExperiment(experiment_id=mine)) == {"released": 1}
+    assert sim_deliveries.release_held(core, bodies.OptionalExperiment(experiment_id=mine)) == {"released": 1}
     assert [json.loads(raw)["data"]["experiment_id"] for _, raw in hook.received] == [mine]
-    assert sim_deliveries.release(core, bodies.OptionalExperiment()) == {"released": 1}
+    assert sim_deliveries.release_held(core, bodies.OptionalExperiment()) == {"released": 1}
     assert json.loads(hook.received[1][1])["data"]["experiment_id"] == theirs
 
 
@@ -146,7 +150,7 @@ def test_what_is_delayed_for_a_span_can_be_released_before(core, hook):
     place(core, hook)
     deliver(core)
     assert hook.received == []
-    assert sim_deliveries.release(core, bodies.OptionalExperiment()) == {"released": 1}
+    assert sim_deliveries.release_held(core, bodies.OptionalExperiment()) == {"released": 1}
     assert len(hook.received) == 1
 
 
@@ -155,7 +159,7 @@ def test_a_delivery_is_held_back_once(core, hook):
         fault(core, action, count=None)
     place(core, hook)
     advance(core, minutes=1)
-    sim_deliveries.release(core, bodies.OptionalExperiment())
+    sim_deliveries.release_held(core, bodies.OptionalExperiment())
     assert len(hook.received) == 1
     assert [row["used"] for row in core.webhook_faults.view()] == [1, 0]
 
@@ -206,7 +210,7 @@ def test_the_old_secret_of_a_webhook_signs_for_the_address_of_an_experiment(core
 
 
 def test_faults_are_aimed_and_counted(core, hook):
-    stranger = seeding.organization(core.lab, "stranger", "Stranger")
+    stranger = seeding.add_organization(core.lab, "stranger", "Stranger")
     mine, theirs = place(core, hook), place(core, hook)
     body = {"experiment_spec": spec(), "name": "x", "skip_draft": True, "webhook_url": hook.url}
     core.request("POST", "/experiments", json_body=body, token=stranger.member_token)
@@ -228,10 +232,12 @@ def test_a_delivery_is_sent_again_as_a_new_attempt_or_byte_for_byte(core, hook):
     experiment_id = place(core, hook, webhook_secret=OLD)
     deliver(core)
     (first,) = attempts(core)
-    (again,) = sim_deliveries.redeliver(core, bodies.Redelivery(), str(first["id"]))["items"]
+    (again,) = sim_deliveries.redeliver_attempt(core, bodies.Redelivery(), str(first["id"]))["items"]
     assert again["delivery_id"] != first["delivery_id"]
     assert again["update_id"] == first["update_id"]
-    (same,) = sim_deliveries.redeliver(core, bodies.Redelivery(identical=True), first["delivery_id"])["items"]
+    (same,) = sim_deliveries.redeliver_attempt(core, bodies.Redelivery(identical=True), first["delivery_id"])[
+        "items"
+    ]
     assert same["body_sha256"] == first["body_sha256"]
     assert hook.received[2] == hook.received[0]
     assert check(hook.received[2], OLD).data.experiment_id == experiment_id
@@ -242,7 +248,7 @@ def test_only_what_exists_is_sent_again(core):
 
     for key in ("1", "x", "9" * 40):
         with pytest.raises(Refusal):
-            sim_deliveries.redeliver(core, bodies.Redelivery(), key)
+            sim_deliveries.redeliver_attempt(core, bodies.Redelivery(), key)
 
 
 def test_the_journal_tells_everything_but_secrets_and_contents(core, hook):
@@ -307,7 +313,7 @@ def test_an_answer_without_an_end_is_not_read_to_it():
 
 def test_a_slow_receiver_stops_neither_the_others_nor_their_clocks(hook, other):
     core = lab_core(allow_http_webhooks=True, webhook_timeout_seconds=20)
-    stranger = seeding.organization(core.lab, "stranger", "Stranger")
+    stranger = seeding.add_organization(core.lab, "stranger", "Stranger")
     answer, reached = threading.Event(), threading.Event()
     hook.on_receive = lambda _: (reached.set(), answer.wait(20))
     slow = threading.Thread(target=advance, args=(core,), kwargs={"seconds": 1})

@@ -16,7 +16,7 @@ from prefect.server.events.schemas.events import ReceivedEvent
 from prefect.server.utilities.user_templates import render_user_template_sync
 
 from prefect_assay.campaigns.events import KINDS, kinds
-from prefect_assay.campaigns.events.sending import related, resource
+from prefect_assay.campaigns.events.sending import list_related, make_resource
 from prefect_assay.campaigns.problems import ALERTS
 from prefect_assay.deployments.automations import register_automations
 from prefect_assay.deployments.event_automations import (
@@ -92,8 +92,8 @@ def event(fact):
     return ReceivedEvent(
         occurred=datetime.now(UTC),
         event=fact.event,
-        resource=resource(fact),
-        related=related(fact),
+        resource=make_resource(fact),
+        related=list_related(fact),
         payload=fact.model_dump(mode="json", exclude_none=True),
         id=fact.id,
     )

@@ -86,7 +86,7 @@ def test_serving_a_paused_sweep_is_advised_against(monkeypatch, capsys):
     monkeypatch.setattr(serve, "get_client", lambda **_: nullcontext(server))
     monkeypatch.setattr(cli, "require_api", lambda: None)
     registered = Registration((), (), work_pool=None, deployments={})
-    monkeypatch.setattr("prefect_assay.deployments.setup.register", lambda **_: registered)
+    monkeypatch.setattr("prefect_assay.deployments.setup.register_all", lambda **_: registered)
     served = []
     monkeypatch.setattr(serve, "serve_flows", lambda interval, **_: served.append(interval))
     for sweep.paused in (True, False):  # the schedule is the serving process's own

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.designs import campaign_digest, kept_attributes, read_sequences, split
+from prefect_assay.designs import campaign_digest, kept_attributes, read_sequences, split_into_batches
 from prefect_assay.orders.identity import order_key
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
@@ -27,7 +27,9 @@ def designs(*columns: dict[str, str]) -> Sequences:
 def test_columns_change_neither_order_nor_campaign(columns):
     bare, full = designs(*[{} for _ in columns]), designs(*columns)
     assert campaign_digest(full, Assay()) == campaign_digest(bare, Assay())
-    for one, other in zip(split(bare, Assay(), 2), split(full, Assay(), 2), strict=True):
+    for one, other in zip(
+        split_into_batches(bare, Assay(), 2), split_into_batches(full, Assay(), 2), strict=True
+    ):
         specs = [ExperimentSpec.of(Assay(), batch, None) for batch in (one, other)]
         assert specs[0] == specs[1]
         assert specs[0].wire() == specs[1].wire()

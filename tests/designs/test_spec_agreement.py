@@ -1,7 +1,7 @@
 """The local rules refuse exactly what the lab refuses, as far as that does not take the catalog."""
 
 from lab_support.core import PRICED
-from prefect_assay.designs import read_sequences, split
+from prefect_assay.designs import read_sequences, split_into_batches
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from support.fuzz.specs import SpecFuzz, judged
@@ -19,7 +19,7 @@ def test_what_is_read_from_a_file_is_never_refused():
     fuzz = SpecFuzz(seed=22)
     text = "name,sequence,type,VH,VL,ch,cl,tag,control\na,mkv,ScFv,E,D,,,N,true\nb,GHI:KLM,FAB,,,x,y,,\nc,GHI:KLM,,,,,,C,\n"
     assay = Assay(experiment_type="affinity", target=PRICED["id"])
-    for batch in split(read_sequences("designs", text=text), assay, per_experiment=2):
+    for batch in split_into_batches(read_sequences("designs", text=text), assay, per_experiment=2):
         request = CreateRequest(experiment_spec=ExperimentSpec.of(assay, batch, PRICED["id"]), name="x")
         assert not fuzz._lab(judged(request)[0])
     fuzz.close()

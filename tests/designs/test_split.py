@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.designs import split
+from prefect_assay.designs import split_into_batches
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay
@@ -26,22 +26,25 @@ def names(batches) -> list[list[str]]:
 
 def message(*args) -> str:
     with pytest.raises(InvalidSpec) as caught:
-        split(*args)
+        split_into_batches(*args)
     return caught.value.findings[0]
 
 
 def test_batches_are_filled_one_after_the_other():
-    batches = split(some(5), AFFINITY, 2)
+    batches = split_into_batches(some(5), AFFINITY, 2)
     assert names(batches) == [["d0000", "d0001"], ["d0002", "d0003"], ["d0004"]]
     assert [(b.index, b.count) for b in batches] == [(0, 3), (1, 3), (2, 3)]
 
 
 def test_controls_go_into_every_batch_and_count_towards_its_size():
-    assert names(split(some(3, 1), AFFINITY, 3)) == [["d0000", "d0001", "c0000"], ["d0002", "c0000"]]
+    assert names(split_into_batches(some(3, 1), AFFINITY, 3)) == [
+        ["d0000", "d0001", "c0000"],
+        ["d0002", "c0000"],
+    ]
 
 
 def test_controls_alone_are_an_experiment():
-    assert names(split(some(0, 3), AFFINITY, 2)) == [["c0000", "c0001"], ["c0002"]]
+    assert names(split_into_batches(some(0, 3), AFFINITY, 2)) == [["c0000", "c0001"], ["c0002"]]
 
 
 def test_no_room_beside_the_controls():
@@ -70,7 +73,7 @@ def test_nothing_to_split():
     ],
 )
 def test_binning_sizes(designs, controls, per_experiment, sizes):
-    batches = split(some(designs, controls), BINNING, per_experiment)
+    batches = split_into_batches(some(designs, controls), BINNING, per_experiment)
     assert [len(b.items) for b in batches] == sizes
 
 
@@ -109,7 +112,7 @@ def test_every_design_once_every_control_everywhere_and_sizes_obeyed(
 ):
     sequences = some(designs, controls)
     try:
-        batches = split(sequences, assay, per_experiment)
+        batches = split_into_batches(sequences, assay, per_experiment)
     except InvalidSpec:
         if assay is AFFINITY:
             assert controls >= per_experiment
@@ -129,8 +132,12 @@ def test_every_design_once_every_control_everywhere_and_sizes_obeyed(
 @given(st.permutations(some(9, 2).items), st.integers(3, 12))
 def test_the_order_of_the_file_plays_no_part(items, per_experiment):
     shuffled = Sequences(source="y", items=tuple(items))
-    assert split(shuffled, AFFINITY, per_experiment) == split(some(9, 2), AFFINITY, per_experiment)
+    assert split_into_batches(shuffled, AFFINITY, per_experiment) == split_into_batches(
+        some(9, 2), AFFINITY, per_experiment
+    )
 
 
 def test_designs_added_behind_leave_full_batches_as_they_were():
-    assert names(split(some(7), AFFINITY, 3))[:2] == names(split(some(6), AFFINITY, 3))
+    assert names(split_into_batches(some(7), AFFINITY, 3))[:2] == names(
+        split_into_batches(some(6), AFFINITY, 3)
+    )

@@ -1,4 +1,4 @@
-"""The disk under the embedded PostgreSQL is full while a run waits, and while one orders; the lab's books are the judge."""
+"""The disk under the embedded PostgreSQL is full while a run waits, and while one orders; the lab's records are the judge."""
 
 import tempfile
 from datetime import timedelta

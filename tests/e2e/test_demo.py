@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from prefect_assay.local.processes import command_of, descendants
+from prefect_assay.local.processes import command_of, list_descendants
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -83,7 +83,7 @@ def test_interrupted_then_run_again_to_a_verified_archive_and_kept_up(demo, tmp_
     machinery = tmp_path / "machinery"
     first = demo()
     _read_until(first, "are up")
-    assert len(descendants(first.pid)) >= 4
+    assert len(list_descendants(first.pid)) >= 4
     first.send_signal(signal.SIGINT)
     output, _ = first.communicate(timeout=60)
     assert first.returncode == 130
@@ -145,7 +145,9 @@ def _everything_stays_up_until_a_part_dies(process, look):
         shown = httpx.get(address, headers={"Accept": "text/html"}, trust_env=False)
         assert shown.status_code == 200, address
 
-    runner = next(one for one in descendants(process.pid) if "prefect_assay.local.runner" in command_of(one))
+    runner = next(
+        one for one in list_descendants(process.pid) if "prefect_assay.local.runner" in command_of(one)
+    )
     os.kill(runner.pid, signal.SIGKILL)
     output, _ = process.communicate(timeout=90)
     assert process.returncode == 1
@@ -162,7 +164,7 @@ def _everything_stays_up_until_a_part_dies(process, look):
 def test_a_signal_while_it_starts_leaves_nothing_running(demo, tmp_path, processes, number, code):
     process = demo()
     deadline = time.monotonic() + 60
-    while len(descendants(process.pid)) < processes:  # of server, flows, lab, receiver
+    while len(list_descendants(process.pid)) < processes:  # of server, flows, lab, receiver
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(number)

@@ -18,7 +18,7 @@ from prefect.blocks.notifications import CustomWebhookNotificationBlock, SlackWe
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.runtime import flow_run as current_run
 
-from prefect_assay.campaigns.events import emit, flush, kinds
+from prefect_assay.campaigns.events import emit_fact, flush_events, kinds
 from prefect_assay.campaigns.problems import ALERTS
 from prefect_assay.campaigns.problems.kinds import SWEEP_SILENT
 from prefect_assay.deployments.automations import register_automations
@@ -115,8 +115,8 @@ def reports() -> str:
     """A run that sends each event twice, as after a kill."""
     for _ in range(2):
         for fact in [*(fact for fact, _ in NOTIFIED.values()), READY]:
-            emit(fact)
-        flush()
+            emit_fact(fact)
+        flush_events()
     return current_run.name
 
 
@@ -213,7 +213,7 @@ def my_designer(round_name: str, measurements: str) -> None:
 def own_flow(program: str) -> None:
     """A program in a flow of the user's own."""
     exec(compile(program, "docs/operating.md", "exec"), {})
-    flush()
+    flush_events()
 
 
 def test_the_examples_of_the_page(world):

@@ -16,7 +16,7 @@ import pytest
 from assay_lab.testing import LocalLab
 from prefect_assay.deployments.work_pool import FLOW_QUEUE
 from prefect_assay.local.environment import free_ports
-from prefect_assay.local.processes import command_of, descendants
+from prefect_assay.local.processes import command_of, list_descendants
 from support.pages import QUICK_START, commands
 from support.runs.world import eventually
 from support.services.prefect_http import open_prefect_http
@@ -168,7 +168,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     eventually(waiting, seconds=STEP_SECONDS, what="campaign and loop to wait without a process")
     worker = part(process, "worker").pid
     eventually(
-        lambda: not [p for p in descendants(worker) if "prefect.engine" in command_of(p)],
+        lambda: not [p for p in list_descendants(worker) if "prefect.engine" in command_of(p)],
         seconds=STEP_SECONDS,
         what="the processes of the waiting runs to end",
     )
@@ -202,7 +202,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     part(process, "worker").resume()
     part(process, "receiver").resume()
 
-    below = descendants(process.pid)
+    below = list_descendants(process.pid)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0
     assert not [p for p in below if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
@@ -224,7 +224,7 @@ def test_up_starts_what_ends_and_goes_on_after_it_was_killed_itself(machine):
     eventually(lambda: made.log.read_text().count("it is started again") == 2, seconds=60, what="new parts")
     eventually(made.receives, seconds=60, what="the new receiver")
 
-    left = descendants(process.pid)
+    left = list_descendants(process.pid)
     process.kill()
     process.wait()
     again = made.up()
@@ -238,7 +238,7 @@ def test_up_starts_what_ends_and_goes_on_after_it_was_killed_itself(machine):
         )
         assert refused.returncode == 1
         assert "runs already" in refused.stderr
-        below = descendants(again.pid)
+        below = list_descendants(again.pid)
     finally:
         again.send_signal(signal.SIGTERM)
         assert again.wait(60) == 128 + signal.SIGTERM

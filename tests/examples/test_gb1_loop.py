@@ -22,7 +22,7 @@ def designer(monkeypatch):
     monkeypatch.delitem(sys.modules, "gb1_designer", raising=False)
     import gb1_designer
 
-    few = {four: value for four, value in gb1.fitness().items() if set(four) <= set(ALPHABET)}
+    few = {four: value for four, value in gb1.load_fitness().items() if set(four) <= set(ALPHABET)}
     monkeypatch.setattr(gb1_designer.gb1, "fitness", lambda: few)
     monkeypatch.setenv(gb1_designer.SEED, "1")
     yield gb1_designer
@@ -31,7 +31,7 @@ def designer(monkeypatch):
 
 def as_measured(candidate):
     """What a lab without noise reports."""
-    fitness = gb1.fitness()[candidate.name]
+    fitness = gb1.load_fitness()[candidate.name]
     return DesignSummary(
         name=candidate.name,
         experiment_code="",
@@ -55,7 +55,7 @@ def test_the_designer_learns_and_one_seed_gives_the_same_designs(designer, monke
     assert loop(designer, 3) == first
     names = [name for batch in first for name in batch]
     assert len(set(names)) == 72
-    means = [sum(gb1.fitness()[name] for name in batch) / 24 for batch in first]
+    means = [sum(gb1.load_fitness()[name] for name in batch) / 24 for batch in first]
     assert means[2] > 2 * means[0]
     monkeypatch.setenv(designer.SEED, "2")
     assert loop(designer, 1) != first[:1]
@@ -94,9 +94,9 @@ def test_the_example_runs_two_rounds(tmp_path):
     with (tmp_path / "designs.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [sum(row["round"] == number for row in rows) for number in "12"] == [12, 12]
-    best = max(gb1.fitness().values())
+    best = max(gb1.load_fitness().values())
     for row in rows:
         assert float(row["fitness_over_maximum"]) == pytest.approx(
-            gb1.fitness()[row["variant"]] / best, abs=1e-4
+            gb1.load_fitness()[row["variant"]] / best, abs=1e-4
         )
     assert (tmp_path / "rounds.svg").stat().st_size > 10_000

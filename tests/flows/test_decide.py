@@ -55,7 +55,7 @@ def begun(world, what=StartedKind.CAMPAIGN):
     """A campaign of two orders with the blocks of this world."""
     service = normalize_address(world.lab.base_url)
     written = WrittenCampaign(world.store, "", f"c-{uuid4().hex[:6]}", service=service)
-    record = started(written.books, written.name, what, service=service)
+    record = started(written.ledgers, written.name, what, service=service)
     parameters = {"account": {"$block": f"assay-account/{world.name}"}}
     written.log = CampaignLog(world.store, "", written.name, what)
     written.log.start(record.model_copy(update={"parameters": parameters}))
@@ -133,7 +133,7 @@ def test_cancel_of_a_run_cancels_its_campaign(world):
     follow(run)
     stopped = written.log.read().stopped
     assert stopped.how == f"Cancel of run {run.name}"
-    assert written.book(1).read().stopped is not None
+    assert written.ledger(1).read().stopped is not None
     follow(run)  # as often as it comes
     assert [record.kind for record in written.log.records()].count("stopped") == 1
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from prefect_assay.analysis.report.contents import collect
+from prefect_assay.analysis.report.contents import collect_contents
 from prefect_assay.analysis.results import to_csv
 from prefect_assay.archive import LocalStore, read_latest, verify_versions
 from prefect_assay.archive.campaign_plan import Plan
@@ -28,7 +28,7 @@ from prefect_assay.archive.layout import (
     safe_path,
     version_of,
 )
-from prefect_assay.designs import read_sequences, split
+from prefect_assay.designs import read_sequences, split_into_batches
 from prefect_assay.service.models.vocabulary import ExperimentType
 from support.golden.make import PLAIN_CPU, designs_of
 
@@ -105,7 +105,7 @@ def test_report_plots_and_tables_are_made_again_byte_for_byte(kind, made_again):
 
 @kinds
 def test_the_tables_follow_from_the_raw_answers(kind):
-    contents = collect(LocalStore(ARCHIVE), "", campaign_of(kind))
+    contents = collect_contents(LocalStore(ARCHIVE), "", campaign_of(kind))
     assert to_csv(contents.rows) == kept(kind, TABLE_CODE).read(TABLE_PATH)
     (experiment,) = contents.experiments
     assert to_csv(experiment.rows) == kept(kind, experiment.code).read(TABLE_PATH)
@@ -114,7 +114,7 @@ def test_the_tables_follow_from_the_raw_answers(kind):
 @kinds
 def test_the_input_still_gives_the_plan_that_was_ordered(kind):
     plan = Plan.model_validate_json(kept(kind, PLAN_CODE).read(PLAN_PATH))
-    (batch,) = split(read_sequences(str(designs_of(kind))), plan.assay, per_experiment=96)
+    (batch,) = split_into_batches(read_sequences(str(designs_of(kind))), plan.assay, per_experiment=96)
     (ordered,) = plan.experiments
     assert {s.name: s.aa_string for s in batch.items} == {
         name: value.aa_string for name, value in ordered.spec.sequences.items()
@@ -135,7 +135,7 @@ def test_the_archive_is_intact(kind):
 def test_no_log_names_a_place_of_the_machine_that_made_it():
     sources = [
         record["purchase"]["source"]
-        for path in (ARCHIVE / "BOOKS" / "CAMPAIGNS").rglob("*.json")
+        for path in (ARCHIVE / "LEDGERS" / "CAMPAIGNS").rglob("*.json")
         if (record := json.loads(path.read_text(encoding="utf-8")))["kind"] == "offered"
     ]
     assert len(sources) == len(ExperimentType)

@@ -12,7 +12,7 @@ import pytest
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.local import postgres_copies as copies
 from prefect_assay.local import postgres_host as host
-from prefect_assay.local.postgres_copies import dump, load
+from prefect_assay.local.postgres_copies import dump_database, load_database
 from prefect_assay.local.postgres_host import Place, find_programs
 from support.command import program
 from support.runs.prefect_tables import sql
@@ -26,24 +26,24 @@ def test_a_copy_is_put_back_whole(finished):
     with finished:
         sql(finished, "CREATE EXTENSION pg_trgm; CREATE TABLE kept (n int PRIMARY KEY)")
         sql(finished, "INSERT INTO kept VALUES (1)")
-        dump(finished, copy)
+        dump_database(finished, copy)
         sql(finished, "UPDATE kept SET n = 2; CREATE TABLE later (n int)")
         sql(finished, "CREATE TABLE refers (n int REFERENCES kept (n)); INSERT INTO refers VALUES (2)")
         copy.seek(0)
-        load(finished, copy)
+        load_database(finished, copy)
         assert sql(finished, "SELECT n FROM kept") == "1"
         assert sql(finished, "SELECT count(*) FROM pg_tables WHERE tablename IN ('later', 'refers')") == "0"
         assert sql(finished, "SELECT extname FROM pg_extension WHERE extname = 'pg_trgm'") == "pg_trgm"
         with pytest.raises(ConfigurationError, match="was not replaced"):
-            load(finished, io.BytesIO(b"something else"))
+            load_database(finished, io.BytesIO(b"something else"))
         half = io.BytesIO(copy.getvalue()[:-200])  # all or nothing
         with pytest.raises(ConfigurationError, match="was not replaced"):
-            load(finished, half)
+            load_database(finished, half)
         assert sql(finished, "SELECT n FROM kept") == "1"
         again = io.BytesIO()
-        dump(finished, again)  # of what was put back
+        dump_database(finished, again)  # of what was put back
         again.seek(0)
-        load(finished, again)
+        load_database(finished, again)
         assert sql(finished, "SELECT n FROM kept") == "1"
 
 
@@ -59,13 +59,13 @@ def test_a_copy_may_take_its_time_and_leaves_no_file_behind(finished, monkeypatc
         monkeypatch.setattr(Place, "run", noted)
         before = {path.name for path in finished.place.folder.iterdir()}
         copy = io.BytesIO()
-        dump(finished, copy)
+        dump_database(finished, copy)
         copy.seek(0)
-        load(finished, copy)
+        load_database(finished, copy)
         with pytest.raises(ConfigurationError, match="was not replaced"):
-            load(finished, io.BytesIO(b"something else"))
+            load_database(finished, io.BytesIO(b"something else"))
         with pytest.raises(ZeroDivisionError):
-            dump(finished, SimpleNamespace(write=lambda _: 1 / 0))
+            dump_database(finished, SimpleNamespace(write=lambda _: 1 / 0))
         assert {path.name for path in finished.place.folder.iterdir()} <= before
     assert limits["pg_dump"] is limits["pg_restore"] is limits["psql"] is None
 
@@ -78,24 +78,24 @@ def test_what_killed_processes_have_left_is_deleted_and_nothing_else(finished):
             (folder / name / "copy").write_text("half")
         used = os.open(folder / "backup-used", os.O_RDONLY)
         fcntl.flock(used, fcntl.LOCK_EX)
-        dump(finished, io.BytesIO())
+        dump_database(finished, io.BytesIO())
         assert {path.name for path in folder.glob("backup-*")} == {"backup-used"}
         os.close(used)
-        dump(finished, io.BytesIO())
+        dump_database(finished, io.BytesIO())
         assert not list(folder.glob("backup-*"))
 
 
 def test_a_copy_of_a_newer_postgresql_names_the_version(finished):
     with finished:
         copy = io.BytesIO()
-        dump(finished, copy)
+        dump_database(finished, copy)
         copy.seek(0)
         assert copies.version_of(copy) == finished.version
         newer = copy.getvalue().replace(f"\0{finished.version}.".encode(), b"\x0099.", 1)
         with pytest.raises(
             ConfigurationError, match=r"of PostgreSQL 99.*PREFECT_HOME.*prefect-assay\[server\]"
         ):
-            load(finished, io.BytesIO(newer))
+            load_database(finished, io.BytesIO(newer))
 
 
 def test_a_new_database_for_a_copy_is_made_by_programs_that_can_read_it(database, monkeypatch):
@@ -103,7 +103,7 @@ def test_a_new_database_for_a_copy_is_made_by_programs_that_can_read_it(database
     monkeypatch.setattr(host, "_of_the_system", lambda: iter([Path("/older")]))
     monkeypatch.setattr(host, "_of_the_wheel", lambda: iter([newer.folder]))
     monkeypatch.setattr(
-        host, "_programs", lambda folder: newer if folder == newer.folder else host.Programs(folder, 15)
+        host, "_find_programs", lambda folder: newer if folder == newer.folder else host.Programs(folder, 15)
     )
     assert find_programs().version == 15
     database.oldest = 18

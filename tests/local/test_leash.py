@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from prefect_assay.local.leash import Leash
-from prefect_assay.local.processes import alive
+from prefect_assay.local.processes import is_alive
 
 # A parent with two children: one with a child in a session of its own, and one that was stopped before.
 PARENT = """
@@ -47,7 +47,7 @@ def started(tmp_path, *arguments):
 
 def are_gone(processes, seconds=40):
     end = time.monotonic() + seconds
-    while any(alive(process) for process in processes):
+    while any(is_alive(process) for process in processes):
         if time.monotonic() > end:
             return False
         time.sleep(0.05)
@@ -62,7 +62,7 @@ def test_everything_ends_with_a_killed_parent(tmp_path, arguments):
     ]
     assert len(family) == 2
     assert len(helpers) == 1
-    assert all(map(alive, family))
+    assert all(map(is_alive, family))
     os.kill(parent.pid, signal.SIGKILL)
     parent.communicate()
     assert are_gone([*family, *helpers])

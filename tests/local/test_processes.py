@@ -9,9 +9,9 @@ import pytest
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.local.processes import (
     Child,
-    alive,
     command_of,
-    descendants,
+    is_alive,
+    list_descendants,
 )
 
 # Starts a child in a session of its own and ignores SIGTERM, as the worst of servers would.
@@ -34,15 +34,15 @@ def _child(tmp_path, code):
 def test_everything_a_child_has_started_ends_with_it(tmp_path, end):
     child = _child(tmp_path, STUBBORN)
     child.wait_until(lambda: "ready" in child.log.read_text(), seconds=20)
-    family = descendants(child.pid)
+    family = list_descendants(child.pid)
     assert len(family) == 1
     end(child)
     assert not child.running
     for _ in range(100):
-        if not alive(family[0]):
+        if not is_alive(family[0]):
             break
         time.sleep(0.02)
-    assert not alive(family[0])
+    assert not is_alive(family[0])
     child.stop()  # again, harmless
 
 
@@ -64,9 +64,9 @@ def test_a_child_that_is_never_ready_is_reported(tmp_path):
 def test_a_process_that_has_ended_is_in_no_list():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     process = psutil.Process(ended.pid)
-    while alive(process):  # until it waits for its parent only
+    while is_alive(process):  # until it waits for its parent only
         time.sleep(0.01)
-    assert process not in descendants(os.getpid())
+    assert process not in list_descendants(os.getpid())
     assert command_of(process) == ""
     ended.wait()
-    assert descendants(ended.pid) == []
+    assert list_descendants(ended.pid) == []

@@ -124,11 +124,11 @@ class AnyCampaign(RuleBasedStateMachine):
 
     def stop(self):
         for key in self.campaign.keys:
-            self.campaign.book(key).stop("ada", "cancel")
+            self.campaign.ledger(key).stop("ada", "cancel")
 
     def reopen(self):
         for key in self.campaign.keys:
-            self.campaign.book(key).reopen("ada")
+            self.campaign.ledger(key).reopen("ada")
 
     @rule(what=st.sampled_from(["answer", "answer", "stop", "reopen"]), number=st.integers(0, 3))
     def ask_a_person(self, what, number):
@@ -148,7 +148,7 @@ class AnyCampaign(RuleBasedStateMachine):
     @invariant()
     def one_experiment_counts_and_is_paid_once_as_approved(self):
         for key in self.campaign.keys:
-            records = list(self.campaign.book(key).records())
+            records = list(self.campaign.ledger(key).records())
             kinds = [record.kind for record in records]
             assert kinds.count("ordered") <= 1
             assert kinds.count("settled") <= 1
@@ -157,7 +157,7 @@ class AnyCampaign(RuleBasedStateMachine):
                 one for one in self.campaign.settlements(key) if one["payment_method"] in METHODS[:2]
             ]
             assert len(by_machine) <= 1
-            state = self.campaign.book(key).read()
+            state = self.campaign.ledger(key).read()
             for one in by_machine:
                 assert one["amount_cents"] == state.approved.amount_cents
             is_stopped = False
@@ -170,7 +170,7 @@ class AnyCampaign(RuleBasedStateMachine):
         refused = sum(
             record.kind == "not_settled"
             for key in self.campaign.keys
-            for record in self.campaign.book(key).records()
+            for record in self.campaign.ledger(key).records()
         )
         for count in self.campaign.credentials_by_invoice().values():
             assert count <= 1 + refused
@@ -185,7 +185,7 @@ class AnyCampaign(RuleBasedStateMachine):
         )
         assert self.is_cap_raised or paid <= self.campaign.policy["rolling_cents"]
 
-    def the_lists_and_the_labs_books_agree_to_the_cent(self):
+    def the_lists_and_the_labs_ledgers_agree_to_the_cent(self):
         money = self.campaign.list_open_money().money
         assert {kind: money.cents(kind) for kind in OpenKind} == self.campaign.booked_money()
 
@@ -202,7 +202,7 @@ class AnyCampaign(RuleBasedStateMachine):
         self.campaign.transport.is_lagging = False
         self.campaign.transport.unlisted.clear()
         stages = None
-        self.the_lists_and_the_labs_books_agree_to_the_cent()
+        self.the_lists_and_the_labs_ledgers_agree_to_the_cent()
         for number in range(ROUNDS):
             stages = attempt(self.campaign)
             assert stages is not None, "without faults a look fails"
@@ -215,7 +215,7 @@ class AnyCampaign(RuleBasedStateMachine):
                     with suppress(Refusal):
                         self.campaign.happen("pay_invoice", key)
         self.one_experiment_counts_and_is_paid_once_as_approved()
-        self.the_lists_and_the_labs_books_agree_to_the_cent()
+        self.the_lists_and_the_labs_ledgers_agree_to_the_cent()
         assert all(stage in {*OVER, Stage.ASKS} for stage in stages), stages
 
 

@@ -7,7 +7,7 @@ from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
-from support.archive.memory_store import MemoryStore, books_in
+from support.archive.memory_store import MemoryStore, ledgers_in
 from support.services.order_service import OrderService
 
 SPEC = ExperimentSpec.model_validate(
@@ -21,9 +21,9 @@ class Run:
     """One run that places the order, with its reservation."""
 
     def __init__(self, store, service):
-        self.book = books_in(store).open_order("camp", KEY)
+        self.ledger = ledgers_in(store).open_order("camp", KEY)
         self.service = service
-        self.budget = self.book.books.budget
+        self.budget = self.ledger.ledgers.budget
 
     def order(self, before_sending=lambda: None):
         def reserve():
@@ -33,17 +33,17 @@ class Run:
         return find_or_create(
             self.service,
             REQUEST,
-            self.book,
+            self.ledger,
             reserve=reserve,
             release=lambda: self.budget.release(KEY),
             sleep=lambda _: None,
         )
 
     def stop(self):
-        books_in(self.book.books.store).open_order("camp", KEY).stop("ada", "prefect-assay cancel")
+        ledgers_in(self.ledger.ledgers.store).open_order("camp", KEY).stop("ada", "prefect-assay cancel")
 
     def reserved(self):
-        return books_in(self.book.books.store).budget.read().campaign_cents("camp")
+        return ledgers_in(self.ledger.ledgers.store).budget.read().campaign_cents("camp")
 
 
 @pytest.fixture
@@ -55,30 +55,30 @@ def test_a_stopped_order_is_neither_reserved_nor_sent(run):
     run.stop()
     with pytest.raises(OrderStopped):
         run.order(lambda: pytest.fail("a person would be asked about its price"))
-    assert (run.service.creates, run.reserved(), run.book.read().attempts) == (0, 0, 0)
+    assert (run.service.creates, run.reserved(), run.ledger.read().attempts) == (0, 0, 0)
 
 
 def test_a_stop_between_the_reservation_and_the_create_releases_it(run):
     with pytest.raises(OrderStopped):
         run.order(run.stop)
-    assert (run.service.creates, run.reserved(), run.book.read().attempts) == (0, 0, 0)
+    assert (run.service.creates, run.reserved(), run.ledger.read().attempts) == (0, 0, 0)
 
 
 def test_an_order_that_may_have_been_placed_keeps_its_reservation(run):
     lost = OrderService(trouble=OrderOutcomeUnknown("read timed out"), lag=100)
     with pytest.raises(OrderOutcomeUnknown):
-        Run(run.book.books.store, lost).order()
+        Run(run.ledger.ledgers.store, lost).order()
     with pytest.raises(OrderStopped):
-        Run(run.book.books.store, lost).order(run.stop)
+        Run(run.ledger.ledgers.store, lost).order(run.stop)
     assert (lost.creates, run.reserved()) == (1, 3000)
 
 
 def test_what_was_sent_before_the_stop_is_found_and_recorded(run):
     lost = OrderService(trouble=OrderOutcomeUnknown("read timed out"), lag=100)
     with pytest.raises(OrderOutcomeUnknown):
-        Run(run.book.books.store, lost).order()
+        Run(run.ledger.ledgers.store, lost).order()
     run.stop()
     lost.hidden.clear()
-    order = Run(run.book.books.store, lost).order()
+    order = Run(run.ledger.ledgers.store, lost).order()
     assert (order.experiment_id, lost.creates) == ("id-1", 1)
-    assert run.book.read().ordered.experiment_id == "id-1"
+    assert run.ledger.read().ordered.experiment_id == "id-1"

@@ -12,7 +12,7 @@ from prefect_assay.orders.ledger.log import Accepted, Ordered, Refused, Sending,
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.services.order_service import OrderService, books
+from support.services.order_service import OrderService, ledgers
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
@@ -41,22 +41,22 @@ class Terse(OrderService):
 
 
 @pytest.fixture
-def book(tmp_path):
-    return books(tmp_path).open_order("camp", KEY)
+def ledger(tmp_path):
+    return ledgers(tmp_path).open_order("camp", KEY)
 
 
-def found(service, book):
-    order = find_order(service, book, SPEC)
+def found(service, ledger):
+    order = find_order(service, ledger, SPEC)
     return order and order.experiment_id
 
 
-def test_the_experiment_that_an_unanswered_create_has_made_is_the_order(book):
+def test_the_experiment_that_an_unanswered_create_has_made_is_the_order(ledger):
     service = Terse()
     service.listed("X-1")
     with pytest.raises(OrderMismatch):  # nothing was sent: where does it come from?
-        found(service, book)
-    book.record(lambda _: SENT)
-    assert found(service, book) == "id-1"
+        found(service, ledger)
+    ledger.record(lambda _: SENT)
+    assert found(service, ledger) == "id-1"
 
 
 @pytest.mark.parametrize(
@@ -67,58 +67,58 @@ def test_the_experiment_that_an_unanswered_create_has_made_is_the_order(book):
         ({"experiment_spec": {"sequences": {"a": "WYV"}}}, timedelta()),  # another protein
     ],
 )
-def test_what_may_be_another_order_is_a_question(book, shown, age):
+def test_what_may_be_another_order_is_a_question(ledger, shown, age):
     service = Terse()
     service.listed("X-1", age=age, **shown)
-    book.record(lambda _: SENT)
+    ledger.record(lambda _: SENT)
     with pytest.raises(OrderMismatch) as caught:
-        found(service, book)
+        found(service, ledger)
     assert [one.code for one in caught.value.candidates] == ["X-1"]
     assert not [advice for advice in ("ename", "another id", "again") if advice in str(caught.value)]
 
 
-def test_an_accepted_create_is_not_in_doubt_for_a_part_that_cannot_be_read(book):
+def test_an_accepted_create_is_not_in_doubt_for_a_part_that_cannot_be_read(ledger):
     service = Terse()
     service.listed("X-1", experiment_spec={"sequences": 3})
-    book.record(lambda _: SENT)
-    book.record(lambda _: Accepted(invoice_id="inv-1"))
-    assert found(service, book) == "id-1"
+    ledger.record(lambda _: SENT)
+    ledger.record(lambda _: Accepted(invoice_id="inv-1"))
+    assert found(service, ledger) == "id-1"
     service.change("id-1", experiment_spec={"sequences": {"a": "WYV"}})
     with pytest.raises(OrderMismatch):
-        found(service, book)
+        found(service, ledger)
 
 
-def test_of_several_that_nothing_proves_a_person_chooses_and_the_log_keeps_it(book):
+def test_of_several_that_nothing_proves_a_person_chooses_and_the_log_keeps_it(ledger):
     service = Terse()
     service.listed("X-1")
     service.listed("X-2")
-    book.record(lambda _: SENT)
+    ledger.record(lambda _: SENT)
     with pytest.raises(OrderMismatch) as caught:
-        found(service, book)
-    record_choice(book, "id-2", caught.value.candidates)
-    state = book.read()
+        found(service, ledger)
+    record_choice(ledger, "id-2", caught.value.candidates)
+    state = ledger.read()
     assert (state.ordered.experiment_id, state.others, state.surplus) == ("id-2", ("id-1",), ())
-    assert confirm_order(service, SPEC, book) == "id-2"
+    assert confirm_order(service, SPEC, ledger) == "id-2"
 
 
-def test_none_of_them_leaves_the_order_open_and_the_others_alone(book):
+def test_none_of_them_leaves_the_order_open_and_the_others_alone(ledger):
     service = Terse()
     service.listed("X-1")
     with pytest.raises(OrderMismatch) as caught:
-        found(service, book)
-    record_choice(book, None, caught.value.candidates)
-    assert found(service, book) is None
-    assert (book.read().others, book.state.surplus) == (("id-1",), ())
+        found(service, ledger)
+    record_choice(ledger, None, caught.value.candidates)
+    assert found(service, ledger) is None
+    assert (ledger.read().others, ledger.state.surplus) == (("id-1",), ())
 
 
-def test_before_money_is_committed_one_that_may_be_the_order_as_well_is_a_question(book):
+def test_before_money_is_committed_one_that_may_be_the_order_as_well_is_a_question(ledger):
     service = Terse()
     service.listed("X-1")
-    book.record(lambda _: Ordered(experiment_id="id-1"))
-    assert confirm_order(service, SPEC, book) == "id-1"
+    ledger.record(lambda _: Ordered(experiment_id="id-1"))
+    assert confirm_order(service, SPEC, ledger) == "id-1"
     service.listed("X-2")
     with pytest.raises(OrderMismatch):
-        confirm_order(service, SPEC, book)
+        confirm_order(service, SPEC, ledger)
 
 
 ANSWER = Accepted(invoice_id="inv-1", page="digest")
@@ -146,10 +146,10 @@ ANSWER = Accepted(invoice_id="inv-1", page="digest")
         ([Ordered(experiment_id="e"), Accepted(invoice_id="inv-1", experiment_id="e")], True),
     ],
 )
-def test_only_the_invoice_of_the_order_s_own_acceptance_is_tied_to_it(book, records, tied):
+def test_only_the_invoice_of_the_order_s_own_acceptance_is_tied_to_it(ledger, records, tied):
     for record in records:
-        book.record(lambda _, one=record: one)
-    state = book.read()
+        ledger.record(lambda _, one=record: one)
+    state = ledger.read()
     assert (state.tied_invoice() == "inv-1") is tied
     assert (state.tied_invoice("digest") == "inv-1") is (tied or ANSWER in records)
     shows_page = state.accepted is not None and state.accepted.page is not None

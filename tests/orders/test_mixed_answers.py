@@ -10,7 +10,7 @@ from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMethod
-from support.services.order_service import OrderService, books
+from support.services.order_service import OrderService, ledgers
 
 MINE = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
@@ -68,40 +68,40 @@ class MixingService(OrderService):
 
 
 @pytest.fixture
-def book(tmp_path):
-    return books(tmp_path).open_order("camp", KEY)
+def ledger(tmp_path):
+    return ledgers(tmp_path).open_order("camp", KEY)
 
 
-def order(service, book, request=HOSTED):
-    return find_or_create(service, request, book, sleep=lambda seconds: None)
+def order(service, ledger, request=HOSTED):
+    return find_or_create(service, request, ledger, sleep=lambda seconds: None)
 
 
-def kinds(book):
-    return [record.kind for record in book.records()]
+def kinds(ledger):
+    return [record.kind for record in ledger.records()]
 
 
 @pytest.mark.parametrize("nameless", [None, "detail"])
 @pytest.mark.parametrize("names", ["created", "partial", "accepted", "invoice"])
-def test_the_experiment_of_another_order_never_becomes_this_one(book, names, nameless):
+def test_the_experiment_of_another_order_never_becomes_this_one(ledger, names, nameless):
     service = MixingService(names, nameless=nameless)
     if nameless:
         # Its record has no name, and a search for this order's key does not list it: it is waited for, and not ordered.
         with pytest.raises(OrderPending):
-            order(service, book, MACHINE)
-        assert book.read().ordered is None
+            order(service, ledger, MACHINE)
+        assert ledger.read().ordered is None
         return
-    made = order(service, book, MACHINE)
-    state = book.read()
+    made = order(service, ledger, MACHINE)
+    state = ledger.read()
     assert (made.experiment_id, made.hosted_invoice_url, made.surplus) == ("id-2", None, ())
     assert (state.ordered.experiment_id, state.ordered.invoice_id) == ("id-2", None)
     assert (state.tied_invoice(), state.surplus, state.others) == (None, (), ())
-    assert confirm_order(service, MINE, book) == "id-2"
-    assert (book.state.surplus, service.creates) == ((), 1)
+    assert confirm_order(service, MINE, ledger) == "id-2"
+    assert (ledger.state.surplus, service.creates) == ((), 1)
 
 
 @pytest.mark.parametrize("names", ["created", "partial", "invoice"])
 def test_two_orders_whose_answers_are_swapped_each_keep_their_own(tmp_path, names):
-    service, logs = MixingService(names), books(tmp_path)
+    service, logs = MixingService(names), ledgers(tmp_path)
     mine, third_key = logs.open_order("camp", KEY), order_key("third", 0, THEIRS)
     third = logs.open_order("third", third_key)
     request = CreateRequest(
@@ -114,33 +114,33 @@ def test_two_orders_whose_answers_are_swapped_each_keep_their_own(tmp_path, name
     assert (mine.state.surplus, third.state.surplus, service.creates) == ((), (), 2)
 
 
-def test_an_answer_for_the_same_designs_of_another_campaign_is_told_by_its_key(book):
+def test_an_answer_for_the_same_designs_of_another_campaign_is_told_by_its_key(ledger):
     service = MixingService(spec=MINE)
-    assert order(service, book).experiment_id == "id-2"
+    assert order(service, ledger).experiment_id == "id-2"
 
 
-def test_one_with_the_right_key_and_another_protein_is_a_question(book):
+def test_one_with_the_right_key_and_another_protein_is_a_question(ledger):
     service = OrderService()
     service.before_answer = lambda made: service.change(made.id, experiment_spec=THEIRS.wire())
     with pytest.raises(OrderMismatch) as caught:
-        order(service, book)
-    assert book.read().ordered is None
+        order(service, ledger)
+    assert ledger.read().ordered is None
     assert "sequences: " in caught.value.candidates[0].why
-    record_choice(book, "id-1", caught.value.candidates)
-    assert order(service, book).experiment_id == "id-1"
-    assert confirm_order(service, MINE, book) == "id-1"  # a person has said so, and is not asked again
+    record_choice(ledger, "id-1", caught.value.candidates)
+    assert order(service, ledger).experiment_id == "id-1"
+    assert confirm_order(service, MINE, ledger) == "id-1"  # a person has said so, and is not asked again
     assert service.creates == 1
 
 
 @pytest.mark.parametrize("request_", [QUOTED, HOSTED])
-def test_a_mismatch_is_a_lost_answer_where_the_own_experiment_is_not_listed(book, request_):
+def test_a_mismatch_is_a_lost_answer_where_the_own_experiment_is_not_listed(ledger, request_):
     service = MixingService(lag=10_000)
     with pytest.raises(OrderOutcomeUnknown, match="names experiment id-1, which is not this order") as caught:
-        order(service, book, request_)
+        order(service, ledger, request_)
     assert not isinstance(caught.value, PartialOrder)
-    assert kinds(book) == ["planned", "sending", "named"]
+    assert kinds(ledger) == ["planned", "sending", "named"]
     service.hidden.clear()
-    assert order(service, book, request_).experiment_id == "id-2"
+    assert order(service, ledger, request_).experiment_id == "id-2"
     assert service.creates == 1
 
 
@@ -156,54 +156,54 @@ class SlowService(OrderService):
         return super()._read(experiment_id)
 
 
-def test_a_record_that_is_not_found_right_after_the_create_is_waited_for(book):
+def test_a_record_that_is_not_found_right_after_the_create_is_waited_for(ledger):
     service, slept = SlowService(lag=10_000), []
-    made = find_or_create(service, HOSTED, book, sleep=slept.append)
+    made = find_or_create(service, HOSTED, ledger, sleep=slept.append)
     assert (made.experiment_id, slept, service.creates) == ("id-1", [1.0, 2.0, 4.0], 1)
 
 
-def test_a_service_that_shows_the_name_in_its_list_alone_is_enough(book):
+def test_a_service_that_shows_the_name_in_its_list_alone_is_enough(ledger):
     service = OrderService()
     read = service._read
     service._read = lambda experiment_id: read(experiment_id).model_copy(update={"name": None})
-    assert order(service, book).experiment_id == "id-1"
+    assert order(service, ledger).experiment_id == "id-1"
 
 
-def test_a_service_that_shows_no_name_is_a_question(book):
+def test_a_service_that_shows_no_name_is_a_question(ledger):
     service = OrderService()
     read, listed = service._read, service._listed
     service._read = lambda experiment_id: read(experiment_id).model_copy(update={"name": None})
     service._listed = lambda search: (row.model_copy(update={"name": None}) for row in listed(search))
     with pytest.raises(OrderMismatch) as caught:
-        order(service, book)
-    record_choice(book, "id-1", caught.value.candidates)
-    assert (order(service, book).experiment_id, service.creates) == ("id-1", 1)
+        order(service, ledger)
+    record_choice(ledger, "id-1", caught.value.candidates)
+    assert (order(service, ledger).experiment_id, service.creates) == ("id-1", 1)
 
 
 @pytest.mark.parametrize("change", [{"name": OTHER_NAME}, {"experiment_spec": THEIRS.wire()}])
-def test_a_recorded_order_that_does_not_agree_is_neither_confirmed_nor_paid(book, change):
+def test_a_recorded_order_that_does_not_agree_is_neither_confirmed_nor_paid(ledger, change):
     service = OrderService()
     service.add(NAME, MINE)
-    book.record(lambda _: Ordered(experiment_id="id-1"))
+    ledger.record(lambda _: Ordered(experiment_id="id-1"))
     service.change("id-1", name="renamed in the portal")
-    assert confirm_order(service, MINE, book) == "id-1"
+    assert confirm_order(service, MINE, ledger) == "id-1"
     service.change("id-1", **change)
     with pytest.raises(OrderMismatch, match="Nothing is confirmed or paid"):
-        confirm_order(service, MINE, book)
+        confirm_order(service, MINE, ledger)
 
 
-def test_what_the_service_leaves_a_draft_is_submitted(book):
+def test_what_the_service_leaves_a_draft_is_submitted(ledger):
     service = OrderService()
     service.before_answer = lambda made: service.change(made.id, status=ExperimentStatus.DRAFT)
     service.experiments.submit = lambda experiment_id: service.change(
         experiment_id, status=ExperimentStatus.WAITING_FOR_CONFIRMATION
     )
-    assert order(service, book, QUOTED).status == ExperimentStatus.WAITING_FOR_CONFIRMATION
+    assert order(service, ledger, QUOTED).status == ExperimentStatus.WAITING_FOR_CONFIRMATION
 
 
-def test_find_order_by_the_key_finds_what_an_answer_has_named_and_no_list_shows(book):
+def test_find_order_by_the_key_finds_what_an_answer_has_named_and_no_list_shows(ledger):
     service = OrderService(unread=NotFound("404"), lag=10_000)
     with pytest.raises(OrderPending):
-        order(service, book)
+        order(service, ledger)
     service.unread = None
-    assert find_order(service, book, MINE).experiment_id == "id-1"
+    assert find_order(service, ledger, MINE).experiment_id == "id-1"

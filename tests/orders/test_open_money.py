@@ -1,4 +1,4 @@
-"""The list of open money: one row per situation. After any story it agrees with the lab's books (`test_any_campaign.py`)."""
+"""The list of open money: one row per situation. After any story it agrees with the lab's records (`test_any_campaign.py`)."""
 
 from types import SimpleNamespace
 
@@ -37,7 +37,7 @@ def test_what_the_sweep_records_makes_the_archive_alone_tell_the_same(by_quote, 
     looks = campaign.list_open_money()
     for look in looks.looks:
         record_look(look)
-    alone = of_logs(*read_logs(campaign.books())).items
+    alone = of_logs(*read_logs(campaign.ledgers())).items
     assert ([item.kind for item in looks.money.items], [item.kind for item in alone]) == (
         [kind] * (kind is not None),
         [by_archive] * (by_archive is not None),
@@ -53,7 +53,7 @@ def test_a_voided_bill_of_delivered_results_is_not_open_for_ever():
     assert campaign.list_open_money().money.items[0].remark.endswith("; pay it by its link")
     campaign.happen("void_invoice", campaign.keys[0])
     assert [item.kind for item in campaign.list_open_money().money.items] == [OpenKind.UNSURE], "not done yet"
-    campaign.book(campaign.keys[0]).deliver("LAB-1-1")
+    campaign.ledger(campaign.keys[0]).deliver("LAB-1-1")
     assert campaign.list_open_money().money.items == ()
     campaign.close()
 

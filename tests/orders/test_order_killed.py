@@ -11,7 +11,7 @@ from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.services.order_service import Killed, Killer, OrderService, books
+from support.services.order_service import Killed, Killer, OrderService, ledgers
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
@@ -25,9 +25,9 @@ MACHINE = HOSTED.model_copy(update={"payment_method": PaymentMethod.X402_EXACT})
 def run(service, folder, request, killer):
     """One execution: order, and search once more before money is committed."""
     service.killer = killer
-    book = books(folder, killer).open_order("camp", KEY)
-    find_or_create(service, request, book, sleep=lambda seconds: None, patience=(1.0, 2.0))
-    return confirm_order(service, SPEC, book)
+    ledger = ledgers(folder, killer).open_order("camp", KEY)
+    find_or_create(service, request, ledger, sleep=lambda seconds: None, patience=(1.0, 2.0))
+    return confirm_order(service, SPEC, ledger)
 
 
 @pytest.fixture(autouse=True)
@@ -48,20 +48,20 @@ def test_a_kill_at_any_call_leaves_one_order_and_no_unknown_experiment(tmp_path,
             kept = run(service, folder, request, first)
         except Killed:
             kept = finished(service, folder, request)
-        book = books(folder).open_order("camp", KEY)
-        records = [r.kind for r in book.records()]
+        ledger = ledgers(folder).open_order("camp", KEY)
+        records = [r.kind for r in ledger.records()]
         assert records.count("ordered") <= 1, at
-        state = book.read()
+        state = ledger.read()
         assert kept is None or state.ordered.experiment_id == kept, at
         # A create that accepts its quote is billed: no second one without a person. Others may leave an unconfirmed one.
         assert service.creates <= (2 if kind == "quoted" else 1), at
         assert kept is not None or (kind != "quoted" and state.open_attempts), at
-        known = {kept, *book.state.surplus}
+        known = {kept, *ledger.state.surplus}
         unknown = [e.id for e in service.orders if kept and e.id not in known]
         if unknown:
             service.hidden.clear()  # listed at last: the next look before money is committed records it
-            last = confirm_order(service, SPEC, book)
-            unknown = [e.id for e in service.orders if e.id not in {last, *book.state.surplus}]
+            last = confirm_order(service, SPEC, ledger)
+            unknown = [e.id for e in service.orders if e.id not in {last, *ledger.state.surplus}]
         assert not unknown, at
         if first.calls < at:
             return

@@ -6,26 +6,26 @@ from prefect_assay.errors import ServiceUnavailable
 from prefect_assay.orders import create
 from prefect_assay.orders.create import find_or_create
 
-from .test_find_or_create import HOSTED, MACHINE, QUOTED, OrderService, new_book
+from .test_find_or_create import HOSTED, MACHINE, QUOTED, OrderService, new_order_ledger
 
 
 @pytest.mark.parametrize("request_", [QUOTED, HOSTED, MACHINE], ids=["quoted", "hosted", "machine"])
 def test_a_create_is_not_sent_when_its_record_is_old(tmp_path, monkeypatch, request_):
     clock = [0.0]
     monkeypatch.setattr(create, "elapsed_seconds", lambda: clock[0])
-    service, book, released = OrderService(), new_book(tmp_path), []
-    written = book.record
+    service, ledger, released = OrderService(), new_order_ledger(tmp_path), []
+    written = ledger.record
 
     def stopped(decide):
         record = written(decide)
         clock[0] += create.SEND_WITHIN_SECONDS + 1
         return record
 
-    book.record = stopped
+    ledger.record = stopped
     with pytest.raises(ServiceUnavailable, match=r"stopped for 31 s .* the order was not sent"):
-        find_or_create(service, request_, book, release=lambda: released.append(1), sleep=lambda _: None)
+        find_or_create(service, request_, ledger, release=lambda: released.append(1), sleep=lambda _: None)
     assert (service.creates, released) == (0, [1])
-    later = new_book(tmp_path)
+    later = new_order_ledger(tmp_path)
     assert not later.read().open_attempts, "it is certain that nothing was sent"
     find_or_create(service, request_, later, sleep=lambda _: None)
     assert service.creates == 1
@@ -34,18 +34,18 @@ def test_a_create_is_not_sent_when_its_record_is_old(tmp_path, monkeypatch, requ
 def test_after_another_run_has_ordered_meanwhile_the_late_one_changes_nothing(tmp_path, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(create, "elapsed_seconds", lambda: clock[0])
-    service, book = OrderService(), new_book(tmp_path)
-    written = book.record
+    service, ledger = OrderService(), new_order_ledger(tmp_path)
+    written = ledger.record
 
     def stopped(decide):
         record = written(decide)
-        book.record = written
-        find_or_create(service, QUOTED, new_book(tmp_path), sleep=lambda _: None)
+        ledger.record = written
+        find_or_create(service, QUOTED, new_order_ledger(tmp_path), sleep=lambda _: None)
         clock[0] += 3600
         return record
 
-    book.record = stopped
+    ledger.record = stopped
     with pytest.raises(ServiceUnavailable):
-        find_or_create(service, QUOTED, book, sleep=lambda _: None)
+        find_or_create(service, QUOTED, ledger, sleep=lambda _: None)
     assert service.creates == 1
-    assert new_book(tmp_path).read().ordered.experiment_id == service.orders[0].id
+    assert new_order_ledger(tmp_path).read().ordered.experiment_id == service.orders[0].id

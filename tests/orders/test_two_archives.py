@@ -12,7 +12,7 @@ from prefect_assay.orders.find import confirm_order
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
-from support.services.order_service import OrderService, ScheduledService, books
+from support.services.order_service import OrderService, ScheduledService, ledgers
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
@@ -63,7 +63,7 @@ def test_in_every_interleaving_both_end_at_the_older_and_the_younger_is_surplus(
     for number, mine in enumerate(itertools.combinations(range(2 * CALLS), CALLS)):
         order = [0 if at in mine else 1 for at in range(2 * CALLS)]
         service, schedule = OrderService(lag=lag, standing=standing), Schedule(order)
-        logs = [books(tmp_path / f"{number}-{me}").open_order("camp", KEY) for me in (0, 1)]
+        logs = [ledgers(tmp_path / f"{number}-{me}").open_order("camp", KEY) for me in (0, 1)]
 
         def run(me, service=service, schedule=schedule, logs=logs):
             try:

@@ -26,7 +26,7 @@ TOP = ("blocks", "deployments", "flows", "tasks")
 WALLET = """
 class VoucherBook(PaymentWallet):
     rail = PaymentMethod.VOUCHER
-    _block_type_name = "Assay Voucher Book"
+    _block_type_name = "Assay Voucher Ledger"
     code: str
     shops: list[str]
 
@@ -36,7 +36,7 @@ class VoucherBook(PaymentWallet):
         return VoucherRail(self.code, tuple(self.shops))
 
     def get_identity(self):
-        return "book"
+        return "ledger"
 
     def get_payees(self):
         return tuple(self.shops)

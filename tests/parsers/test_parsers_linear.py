@@ -73,4 +73,4 @@ def test_work_grows_with_the_input_and_no_faster(work):
 )
 @pytest.mark.parametrize("cut", [filters.LENGTH_MAX, 10_000])
 def test_a_filter_is_bounded_whatever_it_is(text, cut):
-    assert calls(lambda: filters.parse(text[:cut])) < 20 * filters.NODES_MAX
+    assert calls(lambda: filters.parse_expression(text[:cut])) < 20 * filters.NODES_MAX

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay_lab.requests.filters import parse, parse_list
+from assay_lab.requests.filters import parse_expression, parse_list
 from lab_support.core import spec
 from prefect_assay.service.client import filters as f
 from prefect_assay.service.client import parameters as p
@@ -144,7 +144,7 @@ def test_the_client_builds_nothing_that_cannot_be_read(org, build):
 def test_the_lab_reads_any_value_as_it_was(values, key, number):
     """Values never run into each other."""
     tests = (f.in_("a", values), f.eq("id", key), f.eq(f.at("m", values[0]), "x"), f.eq("a", number))
-    members, same, path, float_ = parse(str(f.and_(*tests))).arguments
+    members, same, path, float_ = parse_expression(str(f.and_(*tests))).arguments
     assert [argument.text for argument in members.arguments] == ["a", *values]
     assert uuid.UUID(same.arguments[1].text) == key
     assert path.arguments[0].arguments[1].text == values[0]

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
-from assay_lab.api import ROUTES, document
+from assay_lab.api import ROUTES, load_document
 from prefect_assay.errors import AssayError
 from prefect_assay.service.client import parameters
 from prefect_assay.service.client.http.address import API_PREFIX
@@ -140,7 +140,7 @@ def test_calls_for_partners_and_calls_without_a_token():
 def test_the_lab_serves_a_copy():
     own = files("prefect_assay.service").joinpath("openapi.yaml").read_bytes()
     assert files("assay_lab.api").joinpath("openapi.yaml").read_bytes() == own, "copy it: make description"
-    assert document(partner=True) == DOCUMENT
+    assert load_document(partner=True) == DOCUMENT
 
 
 def test_the_lab_has_the_same_calls():

@@ -19,7 +19,7 @@ def assert_stopped(campaign):
         campaign.sweep()
     assert campaign.state.stopped is not None
     assert campaign.runs("Suspended") == []
-    assert all(book.read().stopped for book in campaign.books())
+    assert all(ledger.read().stopped for ledger in campaign.ledgers())
     assert {order["status"] for order in campaign.orders()} <= {"draft", "canceled"}
     assert judge(campaign, measured=0) == []
 

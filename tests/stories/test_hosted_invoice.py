@@ -31,8 +31,8 @@ def test_a_price_is_approved_and_its_invoices_are_paid_by_persons(world):
         assert campaign.answer_form(run, decision="approve", decided_by="Grace") == "ACCEPT"
         campaign.rest()
         assert len(campaign.orders()) == campaign.experiments
-        for book in campaign.books():
-            approved = book.read().approved
+        for ledger in campaign.ledgers():
+            approved = ledger.read().approved
             assert (approved.approver, approved.requester, approved.by_person) == ("Grace", "Ada", True)
 
         campaign.pass_days(1)  # the invoices are finalized; nobody but a person pays them

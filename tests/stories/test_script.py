@@ -91,7 +91,7 @@ def test_two_scripts_order_at_the_same_moment(world, run_script):
         with days_pass(campaign):
             assert all(here.said(script).get("rows") for script in scripts)
         (paid,) = campaign.settlements()
-        states = [book.read() for book in campaign.books()]
+        states = [ledger.read() for ledger in campaign.ledgers()]
         (ordered,) = {state.ordered.experiment_id for state in states}
         assert paid["experiment_id"] == ordered
         surplus = {order["id"] for order in campaign.orders()} - {ordered}

@@ -8,10 +8,10 @@ from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.plans import fix_plan
 from prefect_assay.archive.store import Store
-from prefect_assay.designs import read_sequences, split
+from prefect_assay.designs import read_sequences, split_into_batches
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.job import OrderRoute
-from prefect_assay.orders.ledger import Ledgers, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Started,
@@ -38,7 +38,7 @@ DESIGNS = ">a\nNSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR\n>b\nSESELE
 def plan_of(campaign_id: str, *, designs: str = DESIGNS, per_experiment: int = 1) -> Plan:
     """A plan with an experiment for each design."""
     assay = Assay(experiment_type="thermostability")
-    batches = split(read_sequences(designs), assay, per_experiment)
+    batches = split_into_batches(read_sequences(designs), assay, per_experiment)
     specs = [ExperimentSpec.of(assay, batch, None) for batch in batches]
     planned = tuple(
         PlannedExperiment(order_key=order_key(campaign_id, number, spec), batch_index=number, spec=spec)
@@ -54,7 +54,7 @@ class WrittenCampaign:
         self, store: Store, prefix: str, name: str, *, plan: Plan | None = None, service: str = SERVICE
     ) -> None:
         self.store, self.prefix, self.name = store, prefix, name
-        self.books = Ledgers.find_recorded(store, prefix, service) or Ledgers.open(
+        self.ledgers = Ledgers.find_recorded(store, prefix, service) or Ledgers.open(
             store, prefix, service, "org-1"
         )
         self.service = service
@@ -66,19 +66,19 @@ class WrittenCampaign:
     def start(self) -> None:
         """Record a start, as a flow does."""
         self.log.start(
-            started(self.books, self.name, experiments=len(self.plan.experiments), service=self.service)
+            started(self.ledgers, self.name, experiments=len(self.plan.experiments), service=self.service)
         )
 
-    def book(self, number: int) -> OrderBook:
+    def ledger(self, number: int) -> OrderLedger:
         """The ledger of an order, from 1."""
-        return self.books.open_order(self.name, self.plan.experiments[number - 1].order_key)
+        return self.ledgers.open_order(self.name, self.plan.experiments[number - 1].order_key)
 
-    def write(self, number: int, *records: OrderRecord) -> OrderBook:
+    def write(self, number: int, *records: OrderRecord) -> OrderLedger:
         """Append records to the ledger of an order."""
-        book = self.book(number)
+        ledger = self.ledger(number)
         for record in records:
-            book.record(lambda _, new=record: new)
-        return book
+            ledger.record(lambda _, new=record: new)
+        return ledger
 
     def order(self, number: int, *further: OrderRecord) -> str:
         """Record an order with its experiment."""
@@ -138,7 +138,7 @@ def question_of(cents: int | None = None) -> Question:
 
 
 def started(
-    books: Ledgers,
+    ledgers: Ledgers,
     name: str,
     what: StartedKind = StartedKind.CAMPAIGN,
     *,
@@ -151,7 +151,7 @@ def started(
         service=service,
         organisation="org-1",
         simulated=True,
-        archive_id=books.archive_id,
+        archive_id=ledgers.archive_id,
         payment_method=PaymentMethod.ASYNC_INVOICE,
         per_experiment_cents=100_000,
         per_campaign_cents=200_000,

@@ -22,7 +22,7 @@ from prefect_assay.orders.job import Order
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.tasks.archive import _packages, archive_experiment
+from prefect_assay.tasks.archive import _receive_packages, archive_experiment
 
 SPEC = ExperimentSpec(experiment_type="expression", sequences={"a": SequenceValue(aa_string="MKT")})
 ORDER = Order(
@@ -245,7 +245,7 @@ def test_a_package_that_finds_no_space_is_fetched_again_later(tmp_path):
     client = SimpleNamespace(documents=SimpleNamespace(download=lambda _url: iter([b"PK"])))
     result = SimpleNamespace(id="r-1", data_package_url="https://lab.example/p.zip")
     with pytest.raises(ArchiveUnavailable, match="no space left"):
-        list(_packages(client, "e-1", [result], tmp_path, [], []))
+        list(_receive_packages(client, "e-1", [result], tmp_path, [], []))
 
 
 def versions_in_table(folder):

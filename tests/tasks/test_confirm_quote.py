@@ -8,7 +8,7 @@ from prefect_assay.errors import BudgetExceeded, Conflict, RequestRefused, Trans
 from prefect_assay.orders.billing import BillingStage
 from prefect_assay.orders.ledger.log import Confirming
 from prefect_assay.tasks.quote import confirm_quote, submit_draft
-from support.archive.memory_store import a_book
+from support.archive.memory_store import make_ledger
 from support.services.billed_service import BilledService
 
 
@@ -18,16 +18,16 @@ def a_service(refusal=None, **quote):
     )
 
 
-def confirm(service, book, experiment_id):
-    return confirm_quote.fn(service, experiment_id, book=book, approved_cents=500, campaign_cap_cents=500)
+def confirm(service, ledger, experiment_id):
+    return confirm_quote.fn(service, experiment_id, ledger=ledger, approved_cents=500, campaign_cap_cents=500)
 
 
 def test_a_quote_is_confirmed_after_its_record_and_again_after_a_crash():
-    service, book = a_service(), a_book()
-    book.record(lambda _: Confirming(amount_cents=500))
-    assert confirm(service, a_book(book.books.store), "exp_1").stage is BillingStage.INVOICED
+    service, ledger = a_service(), make_ledger()
+    ledger.record(lambda _: Confirming(amount_cents=500))
+    assert confirm(service, make_ledger(ledger.ledgers.store), "exp_1").stage is BillingStage.INVOICED
     assert service.confirmed == ["exp_1"]
-    assert a_book(book.books.store).read().confirmed
+    assert make_ledger(ledger.ledgers.store).read().confirmed
 
 
 @pytest.mark.parametrize(
@@ -36,47 +36,47 @@ def test_a_quote_is_confirmed_after_its_record_and_again_after_a_crash():
 def test_a_quote_that_was_refused_as_expired_has_expired_although_it_reads_as_open(refusal):
     for shown in ({}, {"expires_at": datetime.now(UTC) + timedelta(minutes=1)}):
         service = a_service(Conflict(refusal), **shown)
-        assert confirm(service, a_book(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
+        assert confirm(service, make_ledger(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
 
 
 def test_a_quote_whose_validity_has_passed_is_not_confirmed():
     service = a_service(expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    assert confirm(service, a_book(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
+    assert confirm(service, make_ledger(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
     assert service.confirmed == []
 
 
 @pytest.mark.parametrize("refusal", ["409: already confirmed", "409: conflict"])
 def test_a_refusal_that_the_present_state_does_not_explain_yet_is_looked_at_again(refusal):
     with pytest.raises(TransientError, match=f"{refusal}, and the quote .* reads as open"):
-        confirm(a_service(Conflict(refusal)), a_book(), "exp_1")
+        confirm(a_service(Conflict(refusal)), make_ledger(), "exp_1")
 
 
 def test_what_is_confirmed_counts_in_the_campaign_and_never_passes_its_cap():
-    service, book = a_service(), a_book()
-    confirm(service, book, "exp_1")
-    assert book.books.budget.read().campaign_cents(book.campaign_id) == 500
-    service, book = a_service(), a_book()
-    book.books.budget.reserve("another order", book.campaign_id, 1)
+    service, ledger = a_service(), make_ledger()
+    confirm(service, ledger, "exp_1")
+    assert ledger.ledgers.budget.read().campaign_cents(ledger.campaign_id) == 500
+    service, ledger = a_service(), make_ledger()
+    ledger.ledgers.budget.reserve("another order", ledger.campaign_id, 1)
     with pytest.raises(BudgetExceeded) as over:
-        confirm(service, book, "exp_1")
+        confirm(service, ledger, "exp_1")
     assert (over.value.cap, over.value.total_cents, service.confirmed) == ("campaign", 501, [])
-    assert not book.read().confirmed
+    assert not ledger.read().confirmed
 
 
 def test_a_total_above_what_was_approved_is_not_accepted():
     with pytest.raises(
         BudgetExceeded, match=r"is 5.01 USD, approved were 5.00 USD; nothing was accepted"
     ) as over:
-        confirm(a_service(amount_total=501), a_book(), "exp_1")
+        confirm(a_service(amount_total=501), make_ledger(), "exp_1")
     assert over.value.cap is None
 
 
 @pytest.mark.parametrize("cents", [0, 1])
 def test_a_total_far_below_what_was_approved_is_not_accepted(cents):
-    book = a_book()
+    ledger = make_ledger()
     with pytest.raises(BudgetExceeded, match=r"approved were 5.00 USD; nothing was accepted"):
-        confirm(a_service(amount_total=cents), book, "exp_1")
-    assert not book.read().confirmed
+        confirm(a_service(amount_total=cents), ledger, "exp_1")
+    assert not ledger.read().confirmed
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ import pytest
 from prefect_assay.orders.ledger.log import Approved
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.tasks import pay
-from support.services.order_service import books
+from support.services.order_service import ledgers
 
 
 @pytest.fixture
-def book(tmp_path, monkeypatch):
+def ledger(tmp_path, monkeypatch):
     monkeypatch.setattr(pay, "get_run_logger", lambda: logging.getLogger("run"))
-    made = books(tmp_path).open_order("camp", "0" * 20)
+    made = ledgers(tmp_path).open_order("camp", "0" * 20)
     made.record(lambda _: Approved(amount_cents=50_000, approver="within 1,000.00 USD"))
-    made.books.budget.reserve(made.order_key, "camp", 50_000)
+    made.ledgers.budget.reserve(made.order_key, "camp", 50_000)
     return made
 
 
@@ -29,8 +29,8 @@ def book(tmp_path, monkeypatch):
         ("void", 490_000, 50_000),
     ],
 )
-def test_what_is_billed_above_the_approval_counts(book, caplog, status, amount, counted):
-    pay._count(book, Invoice(id="inv_1", status=status, amount=amount))
-    assert book.books.budget.read().campaign_cents("camp") == counted
+def test_what_is_billed_above_the_approval_counts(ledger, caplog, status, amount, counted):
+    pay._reserve_billed(ledger, Invoice(id="inv_1", status=status, amount=amount))
+    assert ledger.ledgers.budget.read().campaign_cents("camp") == counted
     said = ["Invoice inv_1 bills 4,900.00 USD, and 500.00 USD was approved: ask the laboratory why"]
     assert [record.getMessage() for record in caplog.records] == (said if counted > 50_000 else [])

@@ -9,7 +9,7 @@ from prefect_assay.orders.payments import describe_hosted
 from prefect_assay.orders.payments.reconciliation import read_invoice, read_payment_status
 from prefect_assay.service.models.vocabulary import InvoiceStatus
 from prefect_assay.tasks import estimate
-from support.archive.memory_store import a_book
+from support.archive.memory_store import make_ledger
 from support.services.billed_service import NONE_YET, BilledService
 
 INVOICED = {"type": "invoiced", "amount_cents": 21_900, "currency": "usd", "status": "open"}
@@ -31,17 +31,17 @@ def a_service(costs=None, invoice="open", **answers):
 
 
 @pytest.fixture
-def book():
-    made = a_book()
-    made.books.budget.reserve("k", "c", 50_000)
+def ledger():
+    made = make_ledger()
+    made.ledgers.budget.reserve("k", "c", 50_000)
     return made
 
 
 @pytest.fixture
-def price(book, monkeypatch):
+def price(ledger, monkeypatch):
     """The price of the order as the campaign reads it."""
     monkeypatch.setattr(estimate, "find_order", lambda *_: SimpleNamespace(experiment_id="exp_1"))
-    return lambda service: estimate.open_price.fn(service, SimpleNamespace(spec=None), book=book)
+    return lambda service: estimate.open_price.fn(service, SimpleNamespace(spec=None), ledger=ledger)
 
 
 @pytest.mark.parametrize("case", COSTS)

@@ -13,7 +13,7 @@ from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.services.order_service import OrderService, books
+from support.services.order_service import OrderService, ledgers
 
 SPEC = ExperimentSpec.model_validate(
     {
@@ -33,11 +33,11 @@ def test_a_found_order_counts_like_a_created_one(tmp_path, monkeypatch, found):
     if found:
         service.add(NAME, SPEC)
     monkeypatch.setattr(task, "get_run_logger", logging.getLogger)
-    book = books(tmp_path).open_order("c", KEY)
+    ledger = ledgers(tmp_path).open_order("c", KEY)
     order = task.order_experiment.fn(
         SimpleNamespace(base_url="https://lab.example", get_client=lambda: nullcontext(service)),
         SPEC,
-        book=book,
+        ledger=ledger,
         name=NAME,
         route=OrderRoute.SELF_SERVICE,
         payment_method=PaymentMethod.ASYNC_INVOICE,
@@ -47,7 +47,7 @@ def test_a_found_order_counts_like_a_created_one(tmp_path, monkeypatch, found):
     )
     assert order.adopted is found
     assert service.creates == (0 if found else 1)
-    assert book.books.budget.read().campaign_cents("c") == 21_900
+    assert ledger.ledgers.budget.read().campaign_cents("c") == 21_900
 
 
 @pytest.mark.parametrize("away", [timedelta(days=31), timedelta(minutes=-6)])
@@ -55,13 +55,13 @@ def test_a_machine_with_a_wrong_clock_orders_nothing_that_it_would_have_to_pay(t
     service = OrderService()
     service.service_time = datetime.now(UTC) + away
     monkeypatch.setattr(task, "get_run_logger", logging.getLogger)
-    book = books(tmp_path).open_order("c", KEY)
+    ledger = ledgers(tmp_path).open_order("c", KEY)
 
     def order(payment_method):
         return task.order_experiment.fn(
             SimpleNamespace(base_url="https://lab.example", get_client=lambda: nullcontext(service)),
             SPEC,
-            book=book,
+            ledger=ledger,
             name=NAME,
             route=OrderRoute.SELF_SERVICE,
             payment_method=payment_method,
@@ -73,7 +73,7 @@ def test_a_machine_with_a_wrong_clock_orders_nothing_that_it_would_have_to_pay(t
     with pytest.raises(ClockDiffers, match=r"nothing is ordered.*Set the clock"):
         order(PaymentMethod.X402_EXACT)
     assert service.creates == 0
-    assert book.books.budget.read().campaign_cents("c") == 0
+    assert ledger.ledgers.budget.read().campaign_cents("c") == 0
     order(PaymentMethod.ASYNC_INVOICE)  # a person pays
     service.service_time = datetime.now(UTC)
     assert order(PaymentMethod.X402_EXACT).adopted

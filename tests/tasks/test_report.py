@@ -105,7 +105,7 @@ def test_a_logged_traceback_quotes_no_residues_and_no_whole_request(monkeypatch,
         raise ValueError("request " * 5000) from RuntimeError(residues)
 
     monkeypatch.setattr(report, "get_run_logger", lambda: logging.getLogger("assay"))
-    line = report._harmless(make, "the plots", "the results are archived")
+    line = report._try_to_make(make, "the plots", "the results are archived")
     assert len(line) < 2_200
     assert "Traceback" in caplog.text
     assert residues[:30] not in caplog.text

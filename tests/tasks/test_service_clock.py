@@ -32,4 +32,4 @@ def service(*, age, ahead):
     ],
 )
 def test_a_wait_ends_by_the_services_clock(ahead, age, decision):
-    assert read.look(service(age=age, ahead=ahead), "e", timedelta(days=45))[1] is decision
+    assert read.read_and_decide(service(age=age, ahead=ahead), "e", timedelta(days=45))[1] is decision

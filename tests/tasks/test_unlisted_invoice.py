@@ -5,14 +5,14 @@ import pytest
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.errors import PayByHand, PaymentsDisabled, ServiceUnavailable, UnexpectedAnswer
 from prefect_assay.orders.job import Order
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.log import Accepted, Ordered
 from prefect_assay.service.models.billing import ExperimentInvoice
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.pay import named_rail, pay_invoice, read_due
 from support.archive.memory_store import an_attempt
 from support.services.billed_service import BilledService
-from support.services.order_service import books
+from support.services.order_service import ledgers
 from support.x402 import CANARY_KEY, NETWORK, RECEIVER, USDC
 
 KEY = "0" * 20
@@ -31,8 +31,8 @@ SHARED = {
 
 
 @pytest.fixture
-def book(tmp_path):
-    made = books(tmp_path).open_order("camp", KEY)
+def ledger(tmp_path):
+    made = ledgers(tmp_path).open_order("camp", KEY)
     made.record(lambda _: Ordered(experiment_id="e1"))
     return made
 
@@ -42,28 +42,33 @@ def a_service(status):
     return BilledService(invoice="open", listed=UnexpectedAnswer("no route matched", status_code=status))
 
 
-def due(service, book, method=PaymentMethod.X402_EXACT):
-    return read_due.fn(service, ORDER, book=book, method=method, **SHARED)
+def due(service, ledger, method=PaymentMethod.X402_EXACT):
+    return read_due.fn(service, ORDER, ledger=ledger, method=method, **SHARED)
 
 
 @pytest.mark.parametrize("status", [200, 404, 405])
-def test_an_invoice_that_no_call_names_is_paid_by_a_person(book, status):
+def test_an_invoice_that_no_call_names_is_paid_by_a_person(ledger, status):
     with pytest.raises(PayByHand, match=r"A person can pay it: https://pay\.example/1"):
-        due(a_service(status), book)
+        due(a_service(status), ledger)
     with pytest.raises(PayByHand):
         pay_invoice.fn(
-            a_service(status), ORDER, book=book, method=PaymentMethod.X402_EXACT, limit_cents=21_900, **SHARED
+            a_service(status),
+            ORDER,
+            ledger=ledger,
+            method=PaymentMethod.X402_EXACT,
+            limit_cents=21_900,
+            **SHARED,
         )
 
 
-def test_any_other_page_is_waited_out(book):
+def test_any_other_page_is_waited_out(ledger):
     with pytest.raises(ServiceUnavailable):
-        due(a_service(502), book)
+        due(a_service(502), ledger)
 
 
-def test_once_a_payment_was_sent_its_invoice_is_known(book):
+def test_once_a_payment_was_sent_its_invoice_is_known(ledger):
     sent = an_attempt(invoice_id="inv", experiment_id="e1", amount_cents=21_900)
-    assert OrderLedger(book).begin(sent, previous=None)
+    assert PaymentLedger(ledger).begin(sent, previous=None)
     asked = []
 
     def get_invoice(invoice_id):
@@ -75,7 +80,7 @@ def test_once_a_payment_was_sent_its_invoice_is_known(book):
     service.invoices.pay = lambda _invoice_id: pytest.fail("asked")
     service.experiments.get_invoice = lambda _experiment_id: ExperimentInvoice(status="paid")
     service.experiments.get = lambda _experiment_id: pytest.fail("a paid invoice is never refused")
-    assert due(service, book) is None
+    assert due(service, ledger) is None
     assert asked == ["inv"]
 
 
@@ -104,9 +109,9 @@ PINNED = {"machine": True, "rails": ("x402-exact",)}
         ({"machine": False}, PaymentMethod.X402_EXACT, X402, PaymentMethod.ASYNC_INVOICE),
     ],
 )
-def test_the_rail_that_the_acceptance_names_is_used(book, answer, method, wallet, used):
-    book.record(lambda _: Accepted(**answer))
-    assert named_rail(book, method, POLICY, wallet) is used
+def test_the_rail_that_the_acceptance_names_is_used(ledger, answer, method, wallet, used):
+    ledger.record(lambda _: Accepted(**answer))
+    assert named_rail(ledger, method, POLICY, wallet) is used
 
 
 @pytest.mark.parametrize(
@@ -118,16 +123,16 @@ def test_the_rail_that_the_acceptance_names_is_used(book, answer, method, wallet
         ({"machine": True, "rails": ("another",)}, POLICY, X402, "payment by another"),
     ],
 )
-def test_a_named_rail_that_wallet_or_policy_do_not_allow_is_refused(book, answer, policy, wallet, why):
-    book.record(lambda _: Accepted(**answer))
+def test_a_named_rail_that_wallet_or_policy_do_not_allow_is_refused(ledger, answer, policy, wallet, why):
+    ledger.record(lambda _: Accepted(**answer))
     with pytest.raises(PaymentsDisabled, match="Nothing is paid; the order remains") as refused:
-        named_rail(book, PaymentMethod.ASYNC_INVOICE, policy, wallet)
+        named_rail(ledger, PaymentMethod.ASYNC_INVOICE, policy, wallet)
     assert why in refused.value.message
     assert "nothing was ordered" not in refused.value.message
 
 
-def test_a_payment_in_doubt_is_never_followed_by_a_hosted_page(book):
-    book.record(lambda _: Accepted(machine=False))
+def test_a_payment_in_doubt_is_never_followed_by_a_hosted_page(ledger):
+    ledger.record(lambda _: Accepted(machine=False))
     sent = an_attempt(invoice_id="inv", experiment_id="e1", amount_cents=21_900)
-    assert OrderLedger(book).begin(sent, previous=None)
-    assert named_rail(book, PaymentMethod.X402_EXACT, POLICY, X402) is PaymentMethod.X402_EXACT
+    assert PaymentLedger(ledger).begin(sent, previous=None)
+    assert named_rail(ledger, PaymentMethod.X402_EXACT, POLICY, X402) is PaymentMethod.X402_EXACT

@@ -11,7 +11,7 @@ from assay_lab.errors import ConfigurationError
 from assay_lab.kernel import times
 from assay_lab.kernel.clock import SECONDS_PER_DAY_MIN
 from assay_lab.kernel.settings import LabSettings
-from assay_lab.web.server import run
+from assay_lab.web.server import run_server
 from assay_lab.words import WireWords
 
 # Secrets come from the environment rather than from the command line, which other users can see.
@@ -21,7 +21,7 @@ VIEWER_TOKEN_VARIABLE = "ASSAY_LAB_VIEWER_TOKEN"  # noqa: S105 - a variable's na
 SIM_TOKEN_VARIABLE = "ASSAY_LAB_SIM_TOKEN"  # noqa: S105 - a variable's name
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="assay-lab", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings(options: argparse.Namespace) -> LabSettings:
+def _read_settings(options: argparse.Namespace) -> LabSettings:
     mode, _, rate = options.clock.partition(":")
     try:
         seconds_per_day = float(rate or 1)
@@ -92,10 +92,10 @@ def _settings(options: argparse.Namespace) -> LabSettings:
 
 def main() -> None:
     """Entry point."""
-    options = _parser().parse_args()
+    options = _make_parser().parse_args()
     try:
-        run(
-            _settings(options),
+        run_server(
+            _read_settings(options),
             host=options.host,
             port=options.port,
             public_url=options.base_url,

@@ -21,7 +21,7 @@ from typing import IO, Any, Final, Self
 import httpx
 
 from assay_lab.control import commands
-from assay_lab.control.client import Controls, LabOrganization, PlacedFault, given, plain_client
+from assay_lab.control.client import Controls, LabOrganization, PlacedFault, drop_none, plain_client
 from assay_lab.control.commands import SettlementRow
 from assay_lab.errors import ConfigurationError
 
@@ -78,7 +78,7 @@ class LocalLab(Controls):
             self._command += ["--landscape", str(landscape)]
         if deployment_secret is not None:
             self._command += ["--deployment-secret", deployment_secret]
-        secrets = given(ASSAY_LAB_TOKEN=token, ASSAY_LAB_SIM_TOKEN=sim_token)
+        secrets = drop_none(ASSAY_LAB_TOKEN=token, ASSAY_LAB_SIM_TOKEN=sim_token)
         self._environment = os.environ | secrets
         self._process: subprocess.Popen[str] | None = None
         self._sim: httpx.Client | None = None
@@ -187,7 +187,7 @@ class LocalLab(Controls):
         allowed.
         """
         policy = None if payment_policy is None else list(payment_policy)
-        fields = given(name=name, payment_policy=policy, webhook_secret=webhook_secret)
+        fields = drop_none(name=name, payment_policy=policy, webhook_secret=webhook_secret)
         seeded = self._send(commands.SEED, slug=slug, **fields)
         return LabOrganization(self, slug, seeded)
 

@@ -40,22 +40,22 @@ class WireWords:
 
     def to_wire(self, body: Any) -> Any:
         """A body with the neutral names of fields in this deployment's spelling."""
-        return _respell(body, NEUTRAL_PROVIDER, self.provider)
+        return _respell_value(body, NEUTRAL_PROVIDER, self.provider)
 
     def from_wire(self, body: Any) -> Any:
         """The opposite of `to_wire`."""
-        return _respell(body, self.provider, NEUTRAL_PROVIDER)
+        return _respell_value(body, self.provider, NEUTRAL_PROVIDER)
 
 
-def _respell(value: Any, old: str, new: str) -> Any:
+def _respell_value(value: Any, old: str, new: str) -> Any:
     if old == new:
         return value
     if isinstance(value, list):
-        return [_respell(item, old, new) for item in value]
+        return [_respell_value(item, old, new) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        _respell_name(name, old, new): item if name in _USERS_OWN else _respell(item, old, new)
+        _respell_name(name, old, new): item if name in _USERS_OWN else _respell_value(item, old, new)
         for name, item in value.items()
     }
 

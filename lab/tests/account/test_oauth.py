@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from assay_lab.account import oauth, oauth_provider
-from assay_lab.service.seeding import email
+from assay_lab.service.seeding import make_email
 from assay_lab.tokens import sessions
 from lab_support.core import lab_core
 from lab_support.tool_client import BASE_URL, Tools, browser
@@ -25,7 +25,7 @@ def core(shared):
 @pytest.fixture
 def http(core, client):
     client.cookies.clear()
-    client.post(sessions.sign_in_link(core.lab.settings, email("member")))
+    client.post(sessions.sign_in_link(core.lab.settings, make_email("member")))
     return client
 
 
@@ -132,7 +132,7 @@ def test_strangers_sign_in_first(core, http, client_id):
     http.cookies.clear()
     text = http.get(page).text
     follow = re.search(r'name="follow" value="([^"]+)"', text)[1]
-    link = sessions.sign_in_link(core.lab.settings, email("viewer"))
+    link = sessions.sign_in_link(core.lab.settings, make_email("viewer"))
     answer = http.post("/portal/sign-in/", data={"link": link, "follow": follow})
     assert page.endswith(answer.headers["location"])
     code = decided(http, page)["code"]
@@ -318,7 +318,7 @@ def test_sign_in_needs_https_or_loopback():
         challenge_header = Tools(core, http).post("tools/list", {}, "").headers["www-authenticate"]
     core.close()
     assert challenge_header == "Bearer"
-    assert oauth.offered("https://lab.example")
+    assert oauth.is_offered("https://lab.example")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_customer_whose_domain_is_known_is_not_new(core):
 
 def test_only_organisations_that_this_partner_brought_are_open_to_it(core):
     mine = mint(core, new_org())
-    other = seeding.organization(core.lab, "other", "Other")
+    other = seeding.add_organization(core.lab, "other", "Other")
     for org_id in (
         core.seeded.organization_id,
         other.organization_id,
@@ -92,17 +92,17 @@ def test_only_organisations_that_this_partner_brought_are_open_to_it(core):
 
 
 def test_a_refused_request_leaves_nothing_behind(core):
-    def books():
+    def ledgers():
         with core.lab.store.transaction() as db:
             return [
                 db.one(f"SELECT count(*) AS n FROM {table}")["n"]
                 for table in ("organizations", "users", "tokens")
             ]
 
-    before = books()
+    before = ledgers()
     assert refused(core, new_org("member@lab.example")) == 409
     assert refused(core, new_org(expires_at="2026-03-02T08:59:59Z")) == 400
-    assert books() == before
+    assert ledgers() == before
 
 
 def test_it_takes_the_partner_role_and_nothing_less(core):

@@ -6,7 +6,7 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from assay_lab.api import ROUTES, document, find, rendered
+from assay_lab.api import ROUTES, find_routes, load_document, render_document
 from assay_lab.kernel.settings import API_PREFIX
 from assay_lab.web.server import create_app
 from assay_lab.words import WireWords
@@ -70,13 +70,13 @@ def test_configured_words_replace_every_neutral_name(fetch):
     assert "X-Service-" not in text
     assert '"stripe_hosted_invoice_url"' in text
     assert '"X-Acme-Payment-Method"' in text
-    neutral = json.dumps(document())
+    neutral = json.dumps(load_document())
     assert len(re.findall("stripe_", text)) == len(re.findall("provider_", neutral)) > 10
 
 
 @pytest.mark.parametrize("partner", [True, False])
 def test_every_reference_resolves_and_every_schema_is_referenced(partner):
-    described = document(partner=partner)
+    described = load_document(partner=partner)
     text = json.dumps(described)
     for reference in re.findall(r'"#/([^"]+)"', text):
         place = described
@@ -87,11 +87,11 @@ def test_every_reference_resolves_and_every_schema_is_referenced(partner):
 
 
 def test_a_path_without_parameters_hides_patterns():
-    assert set(find("/experiments/cost-estimate")[0]) == {"POST"}
-    routes, parameters = find("/experiments/x")
+    assert set(find_routes("/experiments/cost-estimate")[0]) == {"POST"}
+    routes, parameters = find_routes("/experiments/x")
     assert (set(routes), parameters) == ({"GET", "PATCH"}, {"experiment_id": "x"})
-    assert find("/experiments/x/y") == find("/experiments/\n/") == ({}, {})
+    assert find_routes("/experiments/x/y") == find_routes("/experiments/\n/") == ({}, {})
 
 
 def test_it_is_rendered_once():
-    assert rendered(WireWords()) is rendered(WireWords())
+    assert render_document(WireWords()) is render_document(WireWords())

@@ -43,7 +43,7 @@ def text(content, tmp_path):
 
 
 def test_a_document_is_a_valid_pdf(tmp_path):
-    content = documents.pdf("Title (x) \\ é", [f"line {number}" for number in range(9)] + ["Ω\n\x00 €"])
+    content = documents.make_pdf("Title (x) \\ é", [f"line {number}" for number in range(9)] + ["Ω\n\x00 €"])
     assert content.startswith(b"%PDF-1.4\n")
     found = objects(content)
     stream = next(item for item in found if b"stream\n" in item)

@@ -86,7 +86,7 @@ def test_every_method_and_fixture_is_on_the_page():
 
 
 def test_every_option_and_variable_is_on_the_page():
-    options = {option for action in command._parser()._actions for option in action.option_strings}
+    options = {option for action in command._make_parser()._actions for option in action.option_strings}
     assert options - {"-h", "--help"} == set(re.findall(r"`(--[a-z-]+)`", PAGE))
     for variable in (
         command.TOKEN_VARIABLE,

@@ -54,7 +54,7 @@ def test_what_a_running_clock_does_is_told(rounds):
     slept.get(timeout=10)
     core.clock_driver._workers.join(10)
     with core.lab.store.transaction() as db:
-        schedule.put_off(db, schedule.queued(db, experiment_id, "quote_ready"), EPOCH)
+        schedule.put_off(db, schedule.find_queued(db, experiment_id, "quote_ready"), EPOCH)
     before = core.lab.changes
     core.lab.changed()
     slept.get(timeout=10)

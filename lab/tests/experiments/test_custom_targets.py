@@ -4,7 +4,7 @@ import pytest
 
 from assay_lab.experiments.targets import decide_custom_target
 from assay_lab.kernel.refusals import Refusal
-from assay_lab.service.seeding import organization, reset
+from assay_lab.service.seeding import add_organization, reset_lab
 from lab_support.core import PRICED, advance, get, lab_core, order, refusal, spec
 
 PATH = "/targets/request-custom"
@@ -57,7 +57,7 @@ def test_a_request_may_say_who_sells_it(core, weight):
 def test_a_known_product_id_is_a_conflict_within_the_organisation(core):
     ask(core)
     assert refusal(core, "POST", PATH, json_body=WANTED | {"name": "again"}).status == 409
-    other = organization(core.lab, "other", "Other")
+    other = add_organization(core.lab, "other", "Other")
     assert core.request("POST", PATH, token=other.member_token, json_body=WANTED).status == 201
     assert (
         refusal(core, "POST", PATH, json_body=WANTED | {"product_id": PRICED["catalog_number"]}).status == 409
@@ -66,7 +66,7 @@ def test_a_known_product_id_is_a_conflict_within_the_organisation(core):
 
 def test_reading_needs_the_organisation_and_writing_a_member(core):
     request_id = ask(core).body["id"]
-    other = organization(core.lab, "other", "Other")
+    other = add_organization(core.lab, "other", "Other")
     assert refusal(core, "GET", f"{PATH}/{request_id}", token=other.member_token).status == 404
     assert core.request("GET", PATH, token=other.member_token).body["total"] == 0
     viewer = core.seeded.viewer_token
@@ -91,7 +91,7 @@ def test_an_approved_target_can_be_ordered_by_its_organisation_only(core):
     advance(core, days=16)
     assert get(core, f"/experiments/{experiment_id}/results")["total"] == 1
 
-    other = organization(core.lab, "other", "Other").member_token
+    other = add_organization(core.lab, "other", "Other").member_token
     assert refusal(core, "GET", f"/targets/{target['id']}", token=other).status == 404
     assert core.request("GET", "/targets", token=other, query={"search": "OWN-1"}).body["total"] == 0
     body = {"experiment_spec": spec(target_id=target["id"]), "name": "x"}
@@ -132,7 +132,7 @@ def test_approved_targets_outlive_a_restart_and_not_a_reset(tmp_path):
     core.close()
     core = lab_core(database=tmp_path / "lab.sqlite3")
     assert get(core, f"/targets/{target_id}")["id"] == target_id
-    core.seeded = reset(core.lab)
+    core.seeded = reset_lab(core.lab)
     assert refusal(core, "GET", f"/targets/{target_id}").status == 404
     assert get(core, PATH)["total"] == 0
     core.close()

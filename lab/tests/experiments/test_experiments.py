@@ -85,7 +85,7 @@ def test_the_webhook_of_a_canceled_draft_without_its_target_stays_editable(core)
     """Contract 4.2, PATCH rule 2."""
     experiment_id = order(core).body["experiment_id"]
     patch(core, experiment_id, target_id=None)
-    events.trigger(core.lab, "cancel", events.body_of("cancel")(experiment_id=experiment_id))
+    events.trigger_event(core.lab, "cancel", events.body_of("cancel")(experiment_id=experiment_id))
     assert get(core, f"/experiments/{experiment_id}")["status"] == "canceled"
     assert patch(core, experiment_id)["updated"] is False
     assert patch(core, experiment_id, webhook_url="https://example.org/hook")["updated"] is True

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from assay_lab.experiments import results, state_machine
-from assay_lab.experiments.delays import drawn
+from assay_lab.experiments.delays import draw_delays
 from assay_lab.kernel import times
 from lab_support.core import EPOCH, UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
 
@@ -66,10 +66,14 @@ def test_results_appear_in_review_and_are_complete_when_done(core):
 
 
 def test_the_lab_window_is_5_to_15_days_and_decided_by_the_seed():
-    windows = [drawn("lab", f"LAB-001-{n:03d}").window for n in range(500)]
+    windows = [draw_delays("lab", f"LAB-001-{n:03d}").window for n in range(500)]
     assert timedelta(days=5) <= min(windows) < timedelta(days=5.5)
     assert timedelta(days=14.5) < max(windows) <= timedelta(days=15)
-    assert drawn("lab", "LAB-001-001") == drawn("lab", "LAB-001-001") != drawn("other", "LAB-001-001")
+    assert (
+        draw_delays("lab", "LAB-001-001")
+        == draw_delays("lab", "LAB-001-001")
+        != draw_delays("other", "LAB-001-001")
+    )
 
 
 def test_updates_carry_the_moment_they_happened_at(core):
@@ -151,7 +155,7 @@ def test_a_lab_that_ends_goes_on_where_it_was(tmp_path):
 def test_organisations_have_clocks_of_their_own(core):
     from assay_lab.service import seeding
 
-    other = seeding.organization(core.lab, "other", "Other")
+    other = seeding.add_organization(core.lab, "other", "Other")
     mine = order(core, auto_accept_quote=True).body["experiment_id"]
     core.clock_driver.advance(other.organization_id, EPOCH + timedelta(days=30))
     assert status(core, mine) == "waiting_for_confirmation"
@@ -173,7 +177,7 @@ def test_force_drops_what_was_queued(core):
     experiment_id = order(core, auto_accept_quote=True).body["experiment_id"]
     with core.lab.store.transaction() as db:
         row = db.one("SELECT * FROM experiments WHERE id = ?", experiment_id)
-        state_machine.force(
+        state_machine.force_status(
             core.lab, db, row, state_machine.ExperimentStatus.CANCELED, core.lab.clock.now(row["org_id"])
         )
     advance(core, days=30)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay_lab.experiments.state_machine import force
+from assay_lab.experiments.state_machine import force_status
 from assay_lab.vocabulary import ExperimentStatus
 from lab_support.core import UNPRICED, get, lab_core, order, refusal, spec, to_quote
 
@@ -28,7 +28,9 @@ def put(core, experiment_id, status):
     """Lab event: into any status."""
     with core.lab.store.transaction() as db:
         row = db.one("SELECT * FROM experiments WHERE id = ?", experiment_id)
-        force(core.lab, db, row, ExperimentStatus(status), core.lab.clock.now(core.seeded.organization_id))
+        force_status(
+            core.lab, db, row, ExperimentStatus(status), core.lab.clock.now(core.seeded.organization_id)
+        )
 
 
 def test_a_draft_without_its_target_can_still_be_edited(core):

@@ -4,7 +4,7 @@ import json
 from functools import wraps
 from typing import Any
 
-from assay_lab.api import Route, described
+from assay_lab.api import Route, find_operation
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.requests.core import Answer
 from lab_support.described import (
@@ -31,7 +31,7 @@ def conforming(perform: Any) -> Any:
             _check(route, refusal.status, {"error": refusal.message, **code, **refusal.extra})
             raise
         if isinstance(answer.body, bytes):
-            assert answer.media_type in described(route)["responses"][str(answer.status)]["content"]
+            assert answer.media_type in find_operation(route)["responses"][str(answer.status)]["content"]
         else:
             _check(route, answer.status, answer.body)
         schema = body_schema(route)
@@ -47,7 +47,7 @@ def conforming(perform: Any) -> Any:
 
 def _check(route: Route, status: int, body: Any) -> None:
     name = f"{route.method} {route.path}"
-    answers = described(route)["responses"]
+    answers = find_operation(route)["responses"]
     assert str(status) in answers, f"{name}: {status} is not described"
     schema = json_schema(resolve_reference(answers[str(status)]))
     assert (schema is None) == (body is None), f"{name}: {status} has a body, or none"

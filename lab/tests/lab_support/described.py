@@ -14,10 +14,10 @@ from uuid import UUID
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from assay_lab.api import Route, described, document
+from assay_lab.api import Route, find_operation, load_document
 
 Schema = Mapping[str, Any]
-DOCUMENT = document(partner=True)
+DOCUMENT = load_document(partner=True)
 
 
 def find_problems(value: Any, schema: Schema) -> list[str]:
@@ -65,7 +65,7 @@ def resolve_reference(part: Schema) -> Schema:
 
 def body_schema(route: Route) -> Schema | None:
     """The schema of a route's JSON body."""
-    return json_schema(described(route).get("requestBody", {}))
+    return json_schema(find_operation(route).get("requestBody", {}))
 
 
 def json_schema(part: Schema) -> Schema | None:

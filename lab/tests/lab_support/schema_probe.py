@@ -22,7 +22,7 @@ from schemathesis.python.asgi import get_client
 from schemathesis.specs.openapi.checks import ignored_auth
 
 import requests
-from assay_lab.api import document
+from assay_lab.api import load_document
 from lab_support.schema_cases import made_real
 from lab_support.states import Inhabited
 
@@ -48,7 +48,7 @@ class Probe:
         fresh_token: Callable[[], str],
     ) -> None:
         self._lab, self._token, self._fresh_token = lab, token, fresh_token
-        self._schema = openapi.from_dict(document(partner=True))
+        self._schema = openapi.from_dict(load_document(partner=True))
         # Unknown query parameters are ignored, and the description says so: they make no request invalid.
         self._schema.config.generation.update(allow_extra_parameters=False)
         self._schema.app = app

@@ -22,7 +22,7 @@ def online(core: LabCore, token: str, parent: str | None = None, **restrictions:
 
 def offline(core: LabCore, token: str, **restrictions: Any) -> str:
     """The same without the service, with the library of tokens and the checks that the lab documents."""
-    code, values = permissions.checks(permissions.Restrictions(**restrictions))
+    code, values = permissions.make_checks(permissions.Restrictions(**restrictions))
     start, body = token[: token.index("_lab") + 4], token[token.index("_lab") + 4 :]
     biscuit = Biscuit.from_base64(body, PublicKey(core.lab.tokens.public_key))
     return start + biscuit.append(BlockBuilder(code, values)).to_base64()

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from assay_lab.measure import model
 from assay_lab.measure.assays import thermostability
-from assay_lab.measure.model import interval, log_spread, mean, spread
+from assay_lab.measure.model import compute_interval, compute_mean, compute_spread, log_spread
 
 KON, KOFF, RMAX = 7.0e4, 6.5e-3, 6.0
 CONSTANTS = {"kon": KON, "koff": KOFF, "rmax": RMAX}
 
 
 def test_the_timeline_is_that_of_the_published_data():
-    times = model.timeline(0.2)
+    times = model.make_timeline(0.2)
     assert times[:3] == [0.0, 0.2, 0.4]
     assert times[-1] == 479.0
     assert len(times) == 2396
@@ -67,7 +67,7 @@ def test_the_response_stays_below_rmax_and_grows_with_the_antigen(kon, koff, low
 
 
 def test_half_is_unfolded_at_the_melting_temperature():
-    enthalpy, heat_capacity = thermostability.thermodynamics("A" * 100, 55.0)
+    enthalpy, heat_capacity = thermostability.estimate_thermodynamics("A" * 100, 55.0)
     fraction = {
         t: model.unfolded_fraction(t, tm=55.0, enthalpy=enthalpy, heat_capacity=heat_capacity)
         for t in (35.0, 55.0, 75.0)
@@ -89,7 +89,7 @@ def test_the_slope_at_the_melting_temperature_is_that_of_vant_hoff():
 
 
 def test_the_enthalpy_at_60_degrees_is_the_published_one_per_residue():
-    enthalpy, heat_capacity = thermostability.thermodynamics("A" * 100, 60.0)
+    enthalpy, heat_capacity = thermostability.estimate_thermodynamics("A" * 100, 60.0)
     assert (enthalpy, heat_capacity) == (292_000.0, 5_800.0)
 
 
@@ -98,10 +98,15 @@ def test_half_the_rate_at_km():
 
 
 def test_statistics_of_few_values():
-    assert (mean([]), spread([1.0]), log_spread([1e-9]), interval([])) == (None, None, None, None)
+    assert (compute_mean([]), compute_spread([1.0]), log_spread([1e-9]), compute_interval([])) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert log_spread([1e-9, 1e-8]) == pytest.approx(math.sqrt(0.5))
-    assert interval([1e-9]) == {"value": pytest.approx(1e-9), "ci_low": None, "ci_high": None}
-    ends = interval([1e-9, 1e-8, 1e-7])
+    assert compute_interval([1e-9]) == {"value": pytest.approx(1e-9), "ci_low": None, "ci_high": None}
+    ends = compute_interval([1e-9, 1e-8, 1e-7])
     assert ends["value"] == pytest.approx(1e-8)
     assert ends["ci_low"] < 1e-8 < ends["ci_high"]
     assert ends["ci_low"] * ends["ci_high"] == pytest.approx(1e-16)

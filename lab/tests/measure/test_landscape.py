@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from assay_lab.errors import ConfigurationError
-from assay_lab.measure import LandscapeRules, consulted, gb1, open_landscape
+from assay_lab.measure import LandscapeRules, consult_landscape, gb1, open_landscape
 from lab_support.designs import EGFR, PD_L1, measure, order, sequence
 
 TABLE = """sequence,target,kd_nM,binding,tm_C,expression,yield_mg_per_l,note
@@ -33,7 +33,7 @@ def landscape(tmp_path_factory):
 def measured(landscape, residues, rules=None, **changes):
     """The summary entries by residues, the metadata and the package of one experiment."""
     fields = order([sequence(f"d{n}", text) for n, text in enumerate(residues)]) | changes
-    told = consulted(
+    told = consult_landscape(
         landscape, rules or LandscapeRules(), fields["experiment_type"], fields["target"], residues
     )
     result = measure(**fields, landscape=json.loads(json.dumps(told)))
@@ -61,12 +61,12 @@ def test_binding_comes_from_the_table(landscape):
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_replicates_scatter_by_the_stated_noise(noise):
-    best = [gb1.sequence(four) for four in sorted(gb1.fitness(), key=gb1.fitness().get)[-100:]]
+    best = [gb1.make_sequence(four) for four in sorted(gb1.load_fitness(), key=gb1.load_fitness().get)[-100:]]
     rules = LandscapeRules(kd_noise=noise)
     changes = {"target": gb1.TARGET, "n_replicates": 5, "antigen_concentrations": [1000.0]}
     found, _, _ = measured(open_landscape("gb1"), best, rules, **changes)
     errors = [
-        math.log10(replicate["kd"] * gb1.fitness()[gb1.variant(residues)] / 10e-9)
+        math.log10(replicate["kd"] * gb1.load_fitness()[gb1.read_variant(residues)] / 10e-9)
         for residues, entry in found.items()
         for replicate in entry["replicates"]
     ]
@@ -106,7 +106,9 @@ def test_what_the_table_does_not_cover_stays_as_it_is(landscape):
     for changes in ({"target": PD_L1}, {"experiment_type": "fluorescence", "method": None, "target": None}):
         fields = order([sequence("a", BINDER)]) | changes
         assert (
-            consulted(landscape, LandscapeRules(), fields["experiment_type"], fields["target"], [BINDER])
+            consult_landscape(
+                landscape, LandscapeRules(), fields["experiment_type"], fields["target"], [BINDER]
+            )
             is None
         )
 
@@ -151,21 +153,21 @@ def test_binders_are_binned_as_the_table_has_them(landscape):
 
 
 def test_gb1_is_whole_and_read_at_its_first_use_only():
-    gb1.fitness.cache_clear()
+    gb1.load_fitness.cache_clear()
     open_landscape("gb1")
-    assert gb1.fitness.cache_info().currsize == 0
-    assert len(gb1.fitness()) == 149_361
-    assert gb1.fitness()["VDGV"] == 1
-    assert max(gb1.fitness(), key=gb1.fitness().get) == "FWAA"
+    assert gb1.load_fitness.cache_info().currsize == 0
+    assert len(gb1.load_fitness()) == 149_361
+    assert gb1.load_fitness()["VDGV"] == 1
+    assert max(gb1.load_fitness(), key=gb1.load_fitness().get) == "FWAA"
 
 
 def test_gb1_is_ten_nanomolar_over_fitness():
     wild = open_landscape("gb1").lookup("affinity", gb1.TARGET)
     assert wild(gb1.WILD_TYPE) == {"binding": "true", "kd_M": 1e-8}
-    assert wild(gb1.sequence("FWAA"))["kd_M"] == pytest.approx(1e-8 / 8.76, rel=1e-3)
-    assert wild(gb1.sequence("AAAH")) == {"binding": "false"}
-    absent = next(four for four in ("".join(p) for p in _fours()) if four not in gb1.fitness())
-    assert wild(gb1.sequence(absent)) is None
+    assert wild(gb1.make_sequence("FWAA"))["kd_M"] == pytest.approx(1e-8 / 8.76, rel=1e-3)
+    assert wild(gb1.make_sequence("AAAH")) == {"binding": "false"}
+    absent = next(four for four in ("".join(p) for p in _fours()) if four not in gb1.load_fitness())
+    assert wild(gb1.make_sequence(absent)) is None
     assert wild(gb1.WILD_TYPE[1:]) is None
     assert wild(gb1.WILD_TYPE.replace("MQYK", "MQYA")) is None
     assert open_landscape("gb1").lookup("affinity", EGFR) is None

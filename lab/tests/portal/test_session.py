@@ -8,7 +8,7 @@ import pytest
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.portal import pages
 from assay_lab.portal.account_pages import TOKENS
-from assay_lab.service.seeding import email, organization
+from assay_lab.service.seeding import add_organization, make_email
 from assay_lab.tokens import sessions
 from assay_lab.tokens.registry import EXPIRY_DAYS
 from lab_support.core import advance, lab_core, order, to_quote
@@ -39,7 +39,7 @@ def fresh():
 
 def signed_in(core, http, role="member", slug="lab"):
     """Sign in by the printed link; the CSRF value of the session's forms."""
-    link = sessions.sign_in_link(core.lab.settings, email(role, slug))
+    link = sessions.sign_in_link(core.lab.settings, make_email(role, slug))
     assert http.post(link).headers["location"] == TOKENS
     return csrf(http)
 
@@ -198,7 +198,7 @@ def test_viewers_look_and_do_not_touch(core, http):
 
 def test_an_organisation_sees_and_revokes_only_its_own(core, http):
     order(core, name="secret of the first")
-    other = organization(core.lab, "other", "Other")
+    other = add_organization(core.lab, "other", "Other")
     mark = signed_in(core, http, slug="other")
     assert "secret of the first" not in http.get(TOKENS).text
     token_id = core.lab.tokens.authenticate(f"Bearer {core.seeded.member_token}").token_id

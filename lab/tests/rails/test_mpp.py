@@ -46,7 +46,7 @@ def credential_of(header, spt=SPT, changes=None):
 
 
 def answer(credential, *, bill=BILL, now=NOW, used=frozenset()):
-    return mpp.settle(
+    return mpp.settle_credential(
         credential, bill, SETTINGS, used=lambda payer, nonce: bool({payer, nonce} & used), now=now
     )
 
@@ -70,13 +70,13 @@ def pay(core, path, credential=None, **headers):
     return core.request("POST", path, headers=sent)
 
 
-def books(core):
+def ledgers(core):
     with core.lab.store.transaction() as db:
         return db.all("SELECT * FROM settlements ORDER BY id")
 
 
 def test_the_challenge_names_the_terms_and_where_the_credential_goes():
-    header = mpp.challenge(BILL, SETTINGS, NOW)
+    header = mpp.make_challenge(BILL, SETTINGS, NOW)
     parts = parts_of(header)
     assert list(parts) == [
         "id", "realm", "method", "intent", "request", "expires", "digest", "header", "opaque",
@@ -96,11 +96,11 @@ def test_the_challenge_names_the_terms_and_where_the_credential_goes():
     covered = "|".join(parts[name] for name in order_of_parts).encode()
     made = hmac.new(SETTINGS.secret.encode(), covered, hashlib.sha256).digest()
     assert base64.urlsafe_b64encode(made).decode().rstrip("=") == parts["id"]
-    assert parts_of(mpp.challenge(BILL, SETTINGS, NOW))["id"] != parts["id"]
+    assert parts_of(mpp.make_challenge(BILL, SETTINGS, NOW))["id"] != parts["id"]
 
 
 def test_a_genuine_credential_settles():
-    header = mpp.challenge(BILL, SETTINGS, NOW)
+    header = mpp.make_challenge(BILL, SETTINGS, NOW)
     found = answer(credential_of(header))
     assert found.ok, found.detail
     assert found.nonce == parts_of(header)["id"]
@@ -127,7 +127,7 @@ def test_a_genuine_credential_settles():
     ],
 )  # fmt: skip
 def test_the_challenge_is_echoed_verbatim_or_nothing_settles(changes):
-    found = answer(credential_of(mpp.challenge(BILL, SETTINGS, NOW), changes=changes))
+    found = answer(credential_of(mpp.make_challenge(BILL, SETTINGS, NOW), changes=changes))
     assert (found.ok, found.status) == (False, 402)
 
 
@@ -142,12 +142,12 @@ def test_the_challenge_is_echoed_verbatim_or_nothing_settles(changes):
     ],
 )
 def test_a_challenge_is_good_for_its_own_request_only(bill):
-    found = answer(credential_of(mpp.challenge(BILL, SETTINGS, NOW)), bill=bill)
+    found = answer(credential_of(mpp.make_challenge(BILL, SETTINGS, NOW)), bill=bill)
     assert (found.ok, found.status) == (False, 402)
 
 
 def test_a_challenge_expires():
-    credential = credential_of(mpp.challenge(BILL, SETTINGS, NOW))
+    credential = credential_of(mpp.make_challenge(BILL, SETTINGS, NOW))
     assert answer(credential, now=NOW + timedelta(seconds=299)).ok
     late = answer(credential, now=NOW + timedelta(seconds=300))
     assert (late.ok, late.detail) == (False, "the challenge has expired")
@@ -155,18 +155,18 @@ def test_a_challenge_expires():
 
 @pytest.mark.parametrize("spt", ["", "abc", "spt_", "spt_a b", "spt_" + "x" * 201, 1, None, ["spt_a"]])
 def test_only_a_shared_payment_token_settles(spt):
-    found = answer(credential_of(mpp.challenge(BILL, SETTINGS, NOW), spt=spt))
+    found = answer(credential_of(mpp.make_challenge(BILL, SETTINGS, NOW), spt=spt))
     assert (found.ok, found.status) == (False, 402)
 
 
 def test_the_payload_may_leave_out_the_invoice_but_not_name_another():
-    echo = parts_of(mpp.challenge(BILL, SETTINGS, NOW))
+    echo = parts_of(mpp.make_challenge(BILL, SETTINGS, NOW))
     for payload, ok in (({"spt": SPT}, True), ({"spt": SPT, "externalId": "inv_2"}, False), ([], False)):
         assert answer("Payment " + packed({"challenge": echo, "payload": payload})).ok is ok
 
 
 def test_what_was_used_answers_403_and_what_is_declined_402():
-    header = mpp.challenge(BILL, SETTINGS, NOW)
+    header = mpp.make_challenge(BILL, SETTINGS, NOW)
     first = answer(credential_of(header))
     for used in (first.payer, first.nonce):
         assert answer(credential_of(header), used=frozenset({used})).status == 403
@@ -207,7 +207,7 @@ def test_an_invoice_is_paid_once_with_a_receipt(core, pay_path):
     assert (again.status, again.body["already_paid"]) == (200, True)
     assert "Payment-Receipt" not in again.headers
     assert "settlement_reference" not in again.body
-    (row,) = books(core)
+    (row,) = ledgers(core)
     assert (row["payment_method"], row["amount_cents"]) == ("mpp-spt", paid.body["amount"])
     assert SPT not in json.dumps(row)
 
@@ -220,7 +220,7 @@ def test_of_many_payments_at_once_one_settles(core, pay_path):
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda credential: pay(core, pay_path, credential).body, credentials))
     assert sorted(answer["already_paid"] for answer in answers) == [False, *[True] * 5]
-    assert len(books(core)) == 1
+    assert len(ledgers(core)) == 1
 
 
 def test_the_work_starts_with_the_payment(core):
@@ -243,7 +243,7 @@ def test_a_token_pays_one_invoice(core, pay_path):
         == 403
     )
     assert pay(core, second, credential_of(challenge, spt="spt_other")).status == 200
-    assert len(books(core)) == 2
+    assert len(ledgers(core)) == 2
 
 
 def test_a_credential_of_another_invoice_gets_a_new_challenge(core, pay_path):
@@ -253,7 +253,7 @@ def test_a_credential_of_another_invoice_gets_a_new_challenge(core, pay_path):
     assert answered.status == 402
     assert answered.body["error"].startswith("the challenge is for another request")
     assert "WWW-Authenticate" in answered.headers
-    assert books(core) == []
+    assert ledgers(core) == []
 
 
 def test_first_the_token_then_the_payment(core, pay_path):
@@ -275,7 +275,7 @@ def test_another_method_is_a_conflict(core, pay_path):
 
 
 def fault(core, action, **details):
-    core.lab.payment_faults.append(validation.read(PaymentFault, {"action": action, **details}))
+    core.lab.payment_faults.append(validation.read_body(PaymentFault, {"action": action, **details}))
 
 
 WRONG = {
@@ -312,7 +312,7 @@ def test_always_402_never_settles_and_no_receipt_settles_in_silence(core, pay_pa
         core.lab.payment_faults.clear()
         fault(core, "always_402")
         assert pay(core, pay_path, credential_of(header)).status == 402
-    assert books(core) == []
+    assert ledgers(core) == []
     core.lab.payment_faults.clear()
     fault(core, "no_receipt", rail="mpp-spt")
     fault(core, "replay_403", after=1)
@@ -324,7 +324,7 @@ def test_always_402_never_settles_and_no_receipt_settles_in_silence(core, pay_pa
     fault(core, "replay_403")
     assert refusal(core, "POST", pay_path, headers={"Payment-Authorization": credential}).status == 403
     assert pay(core, pay_path).body["already_paid"] is True
-    assert len(books(core)) == 1
+    assert len(ledgers(core)) == 1
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_a_refusal_for_want_of_funds_carries_the_reason_as_the_rail_does(core, p
     by_coin = pay(core, path, **{"PAYMENT-SIGNATURE": "x"})
     assert json.loads(base64.b64decode(by_coin.headers["PAYMENT-REQUIRED"]))["error"] == "insufficient_funds"
     assert "PAYMENT-RESPONSE" not in by_coin.headers
-    assert books(core) == []
+    assert ledgers(core) == []
 
 
 def test_payment_faults_are_aimed_and_counted(core, pay_path):

@@ -10,7 +10,7 @@ from assay_lab.rails.credentials import CredentialVerdict
 from assay_lab.rails.rail import Challenge, LabRail
 from assay_lab.rails.x402 import X402Rail
 from assay_lab.requests.schemas import PaymentSelector
-from assay_lab.requests.validation import shape
+from assay_lab.requests.validation import read_shape
 from assay_lab.vocabulary import MACHINE_RAILS, PaymentMethod
 from lab_support.core import order
 
@@ -23,7 +23,7 @@ def test_every_machine_rail_is_registered_once_with_a_header_of_its_own(method):
 
 @pytest.mark.parametrize("word", PaymentMethod)
 def test_request_bodies_take_the_machine_rails(word):
-    body, refused = shape(PaymentSelector, {"method": word})
+    body, refused = read_shape(PaymentSelector, {"method": word})
     assert (body is not None, not refused) == (word in MACHINE_RAILS, word in MACHINE_RAILS)
 
 

@@ -17,7 +17,7 @@ from assay_lab.errors import ConfigurationError
 from assay_lab.rails import x402
 from assay_lab.rails.credentials import CredentialVerdict
 from assay_lab.rails.rail import Bill
-from assay_lab.rails.x402 import X402Settings, challenge, settle
+from assay_lab.rails.x402 import X402Settings, make_challenge, settle_credential
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 PAY_URL = "http://127.0.0.1:8765/api/v1/invoices/inv_1/pay"
@@ -48,7 +48,7 @@ def encoded(value):
 
 
 def terms_of(config=SETTINGS, bill=BILL):
-    return decoded(challenge(bill, config).headers["PAYMENT-REQUIRED"])
+    return decoded(make_challenge(bill, config).headers["PAYMENT-REQUIRED"])
 
 
 def signed(terms, *, wallet=WALLET, nonce=NONCE, domain=None, **changes):
@@ -84,7 +84,7 @@ def signed(terms, *, wallet=WALLET, nonce=NONCE, domain=None, **changes):
 
 
 def answer(payment, *, used=frozenset(), now=NOW, config=SETTINGS, bill=BILL):
-    return settle(
+    return settle_credential(
         payment if isinstance(payment, str) else encoded(payment),
         bill,
         config,
@@ -94,7 +94,7 @@ def answer(payment, *, used=frozenset(), now=NOW, config=SETTINGS, bill=BILL):
 
 
 def test_the_challenge_shows_the_terms_twice_and_the_amount_in_units_of_the_token():
-    asked = challenge(BILL, SETTINGS, "why")
+    asked = make_challenge(BILL, SETTINGS, "why")
     body = asked.body
     assert decoded(asked.headers["PAYMENT-REQUIRED"]) == body
     assert body["x402Version"] == 2

@@ -30,7 +30,7 @@ def names(core, **query):
 
 
 def test_parse_keeps_structure_and_positions():
-    tree = filters.parse('and(eq(status, "a b"),in(x,1,2))')
+    tree = filters.parse_expression('and(eq(status, "a b"),in(x,1,2))')
     assert isinstance(tree, Node)
     assert [argument.name for argument in tree.arguments] == ["eq", "in"]
     assert tree.arguments[0].arguments[1] == Atom("a b", 16, quoted=True)

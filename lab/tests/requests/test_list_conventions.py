@@ -227,5 +227,5 @@ def test_null_sorts_last_in_both_directions(core):
 
 
 def test_single_quotes_keep_what_is_inside():
-    tree = filters.parse(r"in(name,'a,b)'," r"'c\'d')")
+    tree = filters.parse_expression(r"in(name,'a,b)'," r"'c\'d')")
     assert tree.arguments[1:] == (Atom("a,b)", 9, quoted=True), Atom("c'd", 16, quoted=True))

@@ -111,7 +111,7 @@ def claims(core, **changes):
 def test_what_is_not_genuine_is_401_without_a_reason(core):
     genuine = core.seeded.member_token
     other = lab_core()
-    second = seeding.organization(core.lab, "lab2", "Other")
+    second = seeding.add_organization(core.lab, "lab2", "Other")
     own_org, other_org = core.seeded.organization_id.encode(), second.organization_id.encode()
     own = core.lab.tokens._seal
     before, body = split(genuine)
@@ -243,7 +243,7 @@ def test_the_list_is_flat_and_has_what_is_published(core):
     assert last["attenuation_spec"] == {"allowed_resources": ["experiment"], "read_only": True}
     only = core.request("GET", "/tokens", query={"filter": "eq(kind,attenuated)"}).body
     assert [item["id"] for item in only["items"]] == [child["id"]]
-    other = seeding.organization(core.lab, "other", "Other")
+    other = seeding.add_organization(core.lab, "other", "Other")
     assert core.request("GET", "/tokens", token=other.viewer_token).body["total"] == 3
 
 
@@ -287,13 +287,16 @@ def test_a_revoked_record_takes_its_descendants_along(core):
 
 def test_two_revocations_at_the_same_time_are_one(core):
     who = core.lab.tokens.authenticate(f"Bearer {minted(core).token}")
-    first = access.revoke(Call(core.lab, who)).body
+    first = access.revoke_token(Call(core.lab, who)).body
     advance(core, hours=1)
-    assert access.revoke(Call(core.lab, who)).body == first | {"children_revoked": 0}
+    assert access.revoke_token(Call(core.lab, who)).body == first | {"children_revoked": 0}
 
 
 def test_only_who_holds_a_token_attenuates_it(core):
-    held, stranger = core.seeded.member_token, seeding.organization(core.lab, "other", "Other").member_token
+    held, stranger = (
+        core.seeded.member_token,
+        seeding.add_organization(core.lab, "other", "Other").member_token,
+    )
     record = core.request("GET", "/tokens").body["items"][0]["id"]
     foreign = (stranger, held, 403)
     malformed = [

@@ -50,12 +50,12 @@ def test_results_are_the_tables_and_stay_so_when_the_lab_starts_again(tmp_path):
 
 
 def test_gb1_is_measured_within_its_noise():
-    designs = {four: gb1.sequence(four) for four in VARIANTS}
+    designs = {four: gb1.make_sequence(four) for four in VARIANTS}
     with served(landscape="gb1") as lab:
         binding = {"experiment_type": "affinity", "method": "bli", "n_replicates": 5, "sequences": designs}
         result = result_of(lab, "IgG-Fc", **binding)
     for entry in result["summary"]:
-        fitness = gb1.fitness()[entry["sequence"]["name"]]
+        fitness = gb1.load_fitness()[entry["sequence"]["name"]]
         assert entry["binding"] == ("true" if fitness else "false")
         for replicate in entry["replicates"] if fitness else ():
             assert abs(math.log10(replicate["kd"] * fitness / gb1.WILD_TYPE_KD_M)) < 5 * 0.1

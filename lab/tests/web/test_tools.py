@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from assay_lab.api import ROUTES, described, operation_id
+from assay_lab.api import ROUTES, find_operation, operation_id
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.service.faults import Fault
 from assay_lab.testing import LocalLab
@@ -56,7 +56,7 @@ def test_every_call_is_a_tool_with_the_same_parameters(route, for_partners):
     schema = tool["inputSchema"]
     Draft202012Validator.check_schema(schema)
     needed = set(re.findall(r"\{(\w+)\}", route.path))
-    parts = [resolve_reference(part) for part in described(route).get("parameters", ())]
+    parts = [resolve_reference(part) for part in find_operation(route).get("parameters", ())]
     fields = needed | {part["name"] for part in parts if part["in"] != "header"}
     if body_schema(route):
         body = resolve_reference(body_schema(route))
@@ -250,11 +250,11 @@ def test_a_parameter_and_a_body_field_of_one_name_raise():
     operation = document["paths"]["/api/v1/experiments/{experiment_id}"]["patch"]
     operation["parameters"] = [{"name": "name", "in": "query", "schema": {}, "description": ""}]
     with pytest.raises(ValueError, match="two parameters named name"):
-        tools._tool(replace(route), document, WireWords())
+        tools._make_tool(replace(route), document, WireWords())
 
 
 def test_missing_path_arguments_are_refused_without_a_request():
-    tool = tools.catalog(WireWords())["experiments_get"]
+    tool = tools.list_tools(WireWords())["experiments_get"]
     with pytest.raises(Refusal):
         tool.request({})
 

@@ -269,7 +269,7 @@ def test_who_gets_an_update_is_decided_when_it_is_written(core, hook, other):
 
 
 def test_organisations_do_not_hear_of_each_other(core, hook, other):
-    stranger = seeding.organization(core.lab, "stranger", "Stranger")
+    stranger = seeding.add_organization(core.lab, "stranger", "Stranger")
     add(core, hook.url)
     core.request("POST", "/webhooks", json_body={"url": other.url}, token=stranger.member_token)
     order(core, skip_draft=True)

@@ -71,7 +71,7 @@ def test_one_advance_over_the_back_off_sends_each_retry_at_its_own_lab_time(core
     seen = []
     hook.on_receive = lambda _: seen.append(get(core, f"/experiments/{experiment_id}")["status"])
     with core.lab.store.transaction() as db:  # the quote comes between the second and the third retry
-        item = schedule.queued(db, experiment_id, "quote_ready")
+        item = schedule.find_queued(db, experiment_id, "quote_ready")
         schedule.put_off(db, item, EPOCH + timedelta(seconds=100))
     advance(core, hours=1)
     assert pauses(core) == [30, 60, 120, 0]  # the update of the quote waits for the one before it

@@ -18,8 +18,8 @@ PREFIX_LENGTH: Final = 200  # with the lengths above every key stays below the 1
 MANIFEST_NAME: Final = "manifest.json"
 CLAIM_NAME: Final = "claim.json"
 CRATE_NAME: Final = "ro-crate-metadata.json"
-BOOKS_FOLDER: Final = (
-    "BOOKS"  # upper case, so that no campaign has this name; see prefect_assay.orders.ledger
+LEDGERS_FOLDER: Final = (
+    "LEDGERS"  # upper case, so that no campaign has this name; see prefect_assay.orders.ledger
 )
 # A campaign's plan, table and report lie next to its experiments, whose codes always have a hyphen (contract 2.1).
 PLAN_CODE: Final = "PLAN"
@@ -56,7 +56,7 @@ _TABLE: Final = re.compile(
     rf"(?:.*/)?{TABLES_FOLDER}/(?:designs/[^/]+|results/[^/]+/[^/]+|candidates/[^/]+/\d{{6}})\.parquet"
 )
 _HINT: Final = re.compile(
-    rf"(?:.*/)?{BOOKS_FOLDER}/(?:{OPEN_FOLDER}/(?:campaign|loop)-[^/]+\.json"
+    rf"(?:.*/)?{LEDGERS_FOLDER}/(?:{OPEN_FOLDER}/(?:campaign|loop)-[^/]+\.json"
     rf"|{HOMES_FOLDER}/[^/]+/\d{{4}}-\d\d-\d\d\.json)"
 )
 # Device names of Windows, with or without a suffix, and everything that looks like a version folder.
@@ -106,20 +106,20 @@ def register_key(place: str) -> str | None:
     *root, campaign, code, version = ["", "", *place.split("/")]
     if not campaign:
         return None
-    return join_key(*root, BOOKS_FOLDER, VERSIONS_FOLDER, campaign, code, f"{version}.json")
+    return join_key(*root, LEDGERS_FOLDER, VERSIONS_FOLDER, campaign, code, f"{version}.json")
 
 
 def chosen_key(folder: str) -> str:
     """The key of the choice of one version in a document's folder, if it is fixed once; in the register."""
     *root, campaign, code = folder.split("/")
-    return join_key(*root, BOOKS_FOLDER, VERSIONS_FOLDER, campaign, code, "chosen.json")
+    return join_key(*root, LEDGERS_FOLDER, VERSIONS_FOLDER, campaign, code, "chosen.json")
 
 
 def registered_place(key: str) -> str | None:
     """The version's folder that a register entry describes; None for any other key."""
-    *root, books, versions, campaign, code, name = ["", "", "", "", *key.split("/")]
+    *root, ledgers, versions, campaign, code, name = ["", "", "", "", *key.split("/")]
     version = name.removesuffix(".json")
-    if (books, versions) != (BOOKS_FOLDER, VERSIONS_FOLDER) or version_of(version) is None:
+    if (ledgers, versions) != (LEDGERS_FOLDER, VERSIONS_FOLDER) or version_of(version) is None:
         return None
     return join_key(*root, campaign, code, version)
 

@@ -10,8 +10,8 @@ from typing import Final, Literal, Self
 from prefect_assay.archive.archived import ArchivedFile, Manifest, RegisteredVersion
 from prefect_assay.archive.formats import refuse_newer
 from prefect_assay.archive.layout import (
-    BOOKS_FOLDER,
     CLAIM_NAME,
+    LEDGERS_FOLDER,
     LOOPS_FOLDER,
     MANIFEST_NAME,
     VERSIONS_FOLDER,
@@ -138,7 +138,7 @@ def _list_keys(store: Store, root: str) -> Iterator[str]:
     yield from store.keys(root)
     parts = root.split("/") if root else []
     for depth in range(1, min(len(parts), 2) + 1):
-        yield from store.keys(join_key(*parts[:-depth], BOOKS_FOLDER, VERSIONS_FOLDER, *parts[-depth:]))
+        yield from store.keys(join_key(*parts[:-depth], LEDGERS_FOLDER, VERSIONS_FOLDER, *parts[-depth:]))
 
 
 def _version_folder(root: str, key: str) -> str | None:
@@ -177,7 +177,7 @@ class _Check:
             self._check_register(place)
         elif below[-1] in {MANIFEST_NAME, CLAIM_NAME} and len(below) > 1:
             self._add_finding("misplaced", key, "its folder is not named like a version, so no run finds it")
-        elif not ({BOOKS_FOLDER, LOOPS_FOLDER} & set(below[:-1]) or is_table(key)):
+        elif not ({LEDGERS_FOLDER, LOOPS_FOLDER} & set(below[:-1]) or is_table(key)):
             self._add_finding("foreign", key, "not part of a version")
 
     def check_version(self, folder: str, present: set[str]) -> None:

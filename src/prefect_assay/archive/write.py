@@ -5,7 +5,7 @@ Files are written in this order, each only if its name is free:
 1. `claim.json` lists the names and digests. Its writer owns the version number; other content takes the next one.
 2. The files.
 3. `manifest.json`: the version is complete. Its bytes follow from the claim, so any writer of the content may write it.
-4. The version's entry in the register, `BOOKS/VERSIONS/`, so that `verify` notices a version that is gone.
+4. The version's entry in the register, `LEDGERS/VERSIONS/`, so that `verify` notices a version that is gone.
 
 A process that dies leaves a claim without a manifest: a run with the same content finishes that version.
 """

@@ -12,7 +12,7 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.campaigns import artifacts
 from prefect_assay.campaigns.approval.questions import Questions, question_id, report_budget
-from prefect_assay.campaigns.events import concerning, facts
+from prefect_assay.campaigns.events import describe_subject, facts
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
 from prefect_assay.campaigns.remains import reject_quote, reject_surplus
 from prefect_assay.errors import (
@@ -94,7 +94,7 @@ _NOT_NAMED: Final = "Which invoice is the order's is not known for certain, so n
 _ON_PAGE: Final = "A machine was to pay it, and the service has accepted the order for payment by a person: pay it at its page."
 # A run is woken often: only a payment is called one in its timeline.
 _read_invoice: Final = pay_invoice.with_options(
-    name="read-invoice", task_run_name="read-invoice-{book.order_key}"
+    name="read-invoice", task_run_name="read-invoice-{ledger.order_key}"
 )
 
 
@@ -119,14 +119,14 @@ def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, is_patient
     Raises:
         AssayError: something failed that concerns this order; the caller advances the others.
     """
-    concerning(campaign_id=order.plan.campaign_id, order_key=order.key, account=order.account)
+    describe_subject(campaign_id=order.plan.campaign_id, order_key=order.key, account=order.account)
     _raise_campaign_cap(order)
     decisions, answerers = questions.decisions_for(order.key)
     seen = seen.add(decisions=decisions, answerers=answerers)
     performing = _Performing(order, questions, is_patient)
     try:
         for _ in range(_STEPS_MAX):
-            state = order.book.read()
+            state = order.ledger.read()
             action = next_action(state, seen, performing.current().limits())
             if isinstance(action, Wait | End):
                 questions.close_moot(order.key)
@@ -144,7 +144,9 @@ def _raise_campaign_cap(order: PlannedOrder) -> None:
     decisions = order.log.read().decisions
     raised = decisions.get(question_id(order.key, QuestionKind.SPENDING, _CAMPAIGN))
     if raised is not None and raised[1].decision == APPROVE and raised[1].amount_cents is not None:
-        order.setup.books.budget.raise_cap(order.plan.campaign_id, raised[1].amount_cents, raised[1].answerer)
+        order.setup.ledgers.budget.raise_cap(
+            order.plan.campaign_id, raised[1].amount_cents, raised[1].answerer
+        )
 
 
 def _record_approval(order: PlannedOrder, new: Approved) -> None:
@@ -155,7 +157,7 @@ def _record_approval(order: PlannedOrder, new: Approved) -> None:
         same = known and (known.amount_cents, known.approver) == (new.amount_cents, new.approver)
         return None if same else new
 
-    order.book.record(decide)
+    order.ledger.record(decide)
 
 
 @dataclass
@@ -195,7 +197,7 @@ class _Performing:
             case RejectQuote():
                 return self.reject(seen)
             case Withdraw():
-                withdraw_order(self.order.book, action.reason)
+                withdraw_order(self.order.ledger, action.reason)
                 get_run_logger().warning("%s: %s", self.order.name, action.reason)
                 return seen
             case ReadDue():
@@ -212,7 +214,7 @@ class _Performing:
             case Ask():
                 return self.ask(action.question, seen)
             case NotePartial():
-                self.order.book.see_partial(seen.now)
+                self.order.ledger.see_partial(seen.now)
                 return seen
             case Wait() | End():
                 raise AssertionError("the caller returns these")
@@ -235,7 +237,7 @@ class _Performing:
 
     def find(self, seen: Seen) -> Seen:
         try:
-            order = find_order(self.credentials, self.order.book, self.order.spec)
+            order = find_order(self.credentials, self.order.ledger, self.order.spec)
         except OrderMismatch as error:
             self.which(error)
             return seen
@@ -254,10 +256,10 @@ class _Performing:
             raise _Held(Look(Stage.ASKS, error.message)) from None
         if decision == REJECT:
             raise _Held(Look(Stage.ASKS, f"{error.message}; a person has left it undecided")) from None
-        record_choice(self.order.book, None if decision == _NONE else decision, error.candidates)
+        record_choice(self.order.ledger, None if decision == _NONE else decision, error.candidates)
 
     def create(self, action: Create, seen: Seen) -> Seen:
-        setup, book = self.order.setup, self.order.book
+        setup, ledger = self.order.setup, self.order.ledger
         require_rail(setup.payment_method, setup.policy, setup.wallet)
         repeats = self.count_repeats(action)
         try:
@@ -265,7 +267,7 @@ class _Performing:
                 lambda cap_cents, _rolling: order_experiment(
                     self.credentials,
                     self.order.spec,
-                    book=book,
+                    ledger=ledger,
                     name=self.order.name,
                     route=action.route,
                     payment_method=setup.payment_method,
@@ -282,11 +284,11 @@ class _Performing:
         except OrderPending as pending:
             raise _Held(Look(Stage.ORDERED, pending.message, retriable=True)) from None
         except OrderOutcomeUnknown as error:
-            if self.needs_person(action) and self.order.book.read().open_attempts:
+            if self.needs_person(action) and self.order.ledger.read().open_attempts:
                 self.decide_again(action)
             raise _Held(Look(Stage.ORDERED, error.message, retriable=True)) from error
         except InputError as error:
-            withdraw_order(book, f"the service refused it: {error}")
+            withdraw_order(ledger, f"the service refused it: {error}")
             raise _Held(Look(Stage.REFUSED, f"{self.order.name}: {error}")) from error
         self.announce(order)
         artifacts.show_order(self.order.label, order, self.order.account)
@@ -295,7 +297,7 @@ class _Performing:
     def needs_person(self, action: Create) -> bool:
         """Whether an order of unknown outcome may be billed twice if it is sent again, or the policy asks in any case."""
         commits = action.route is OrderRoute.SELF_SERVICE
-        sent = any(attempt.commits for attempt in self.order.book.state.open_attempts)
+        sent = any(attempt.commits for attempt in self.order.ledger.state.open_attempts)
         return commits or sent or self.order.setup.policy.ask_before_reordering
 
     def count_repeats(self, action: Create) -> int | None:
@@ -303,7 +305,7 @@ class _Performing:
 
         While a person is asked, the order is not searched for at length at each look: `find` has searched for it.
         """
-        state = self.order.book.state
+        state = self.order.ledger.state
         if not self.needs_person(action):
             return None
         if not state.open_attempts:
@@ -319,12 +321,12 @@ class _Performing:
         question = order_again_question(self.order, action.amount_cents)
         decision = self.questions.decide(question, order_key=self.order.key, may_expire=False)
         if decision == APPROVE:
-            return self.order.book.state.attempts
+            return self.order.ledger.state.attempts
         raise _Held(Look(Stage.ASKS, question.subject))
 
     def announce(self, order: Order) -> None:
         """Show and report an order, and reject the quotes of others that carry its key."""
-        facts.ordered(self.order.book, order, self.order.spec, self.order.setup.payment_method)
+        facts.report_order(self.order.ledger, order, self.order.spec, self.order.setup.payment_method)
         artifacts.show_surplus(self.order.label, order, self.order.account)
         if order.surplus:
             with self.credentials.get_client() as client:
@@ -333,7 +335,7 @@ class _Performing:
     def search_again(self, seen: Seen) -> Seen:
         before = self.order.known_order(seen)
         try:
-            order = confirm_order(self.credentials, self.order.spec, before, book=self.order.book)
+            order = confirm_order(self.credentials, self.order.spec, before, ledger=self.order.ledger)
         except OrderMismatch as error:
             self.which(error)
             return seen
@@ -349,7 +351,7 @@ class _Performing:
         if billing.quote is not None:
             if billing.stage in CONFIRMABLE:
                 check_total(billing.quote, order.experiment_id)  # no answer accepts another currency
-            facts.quoted(order, billing.quote)
+            facts.report_quote(order, billing.quote)
         return seen.add(billing=billing)
 
     def confirm(self, action: ConfirmQuote, seen: Seen) -> Seen:
@@ -358,7 +360,7 @@ class _Performing:
             lambda cap_cents, _rolling: confirm_quote(
                 self.credentials,
                 order.experiment_id,
-                book=self.order.book,
+                ledger=self.order.ledger,
                 approved_cents=action.amount_cents,
                 campaign_cap_cents=cap_cents,
                 untotaled=action.untotaled,
@@ -375,7 +377,7 @@ class _Performing:
             raise ServiceUnavailable(
                 f"the quote of {self.order.name} could not be rejected; it is tried again"
             )
-        withdraw_order(self.order.book, "a person has rejected its quote")
+        withdraw_order(self.order.ledger, "a person has rejected its quote")
         return seen
 
     def read_due(self, seen: Seen) -> Seen:
@@ -386,7 +388,7 @@ class _Performing:
             due = read_due(
                 self.credentials,
                 order,
-                book=self.order.book,
+                ledger=self.order.ledger,
                 policy=setup.policy,
                 wallet=setup.wallet,
                 method=setup.payment_method,
@@ -395,7 +397,7 @@ class _Performing:
             return self.payment_failed(error, order, seen)
         if due is None:
             return seen.add(due_read=True)
-        facts.invoiced(self.order.book, order, setup.payment_method, due)
+        facts.report_invoice(self.order.ledger, order, setup.payment_method, due)
         seen = seen.add(due_read=True, due_cents=due)
         if self.is_payment_asked():  # a credential has left; nothing is sent again without a person
             return self.ask_about_payment(_SENT, order, seen)
@@ -417,7 +419,7 @@ class _Performing:
 
     def is_payment_asked(self) -> bool:
         """Whether a person was asked about the payment, and has not allowed another one."""
-        state = self.order.book.state
+        state = self.order.ledger.state
         if state.payment is None or not state.payment.in_doubt:
             return False
         key = question_id(self.order.key, QuestionKind.PAYMENT_OUTCOME)
@@ -439,7 +441,7 @@ class _Performing:
                 lambda cap_cents, rolling: step(
                     self.credentials,
                     order,
-                    book=self.order.book,
+                    ledger=self.order.ledger,
                     policy=setup.policy,
                     wallet=setup.wallet,
                     method=setup.payment_method,
@@ -458,7 +460,7 @@ class _Performing:
 
     def show_payment(self, order: Order, payment: Payment) -> None:
         artifacts.show_payment(self.order.label, payment, self.order.account)
-        facts.payment(self.order.book, order, payment)
+        facts.report_payment(self.order.ledger, order, payment)
 
     def payment_failed(self, error: AssayError, order: Order, seen: Seen) -> Seen:
         """What follows when an order could not be paid: a question, or another look. Results do not wait for it."""
@@ -484,7 +486,7 @@ class _Performing:
         An answer counts once: after another payment in this execution, it is asked anew.
         """
         with self.credentials.get_client() as client:
-            status = read_payment_status(client, self.order.book.read().payment, order.experiment_id)
+            status = read_payment_status(client, self.order.ledger.read().payment, order.experiment_id)
         is_repeatable = (
             status.entry is not None
             and seen.status != ExperimentStatus.CANCELED
@@ -512,7 +514,7 @@ class _Performing:
         decision = self.questions.decide(error.question, order_key=self.order.key, may_expire=False)
         if decision is None or decision == REJECT:
             raise _Held(Look(Stage.ASKS, error.question.subject)) from error
-        self.order.book.accept_records()
+        self.order.ledger.accept_records()
         return seen
 
     def spend(self, step: Callable[[int, int | None], Any], seen: Seen) -> Any:
@@ -535,8 +537,8 @@ class _Performing:
                 report_budget(key, question.subject, over.total_cents, over.cap_cents)
                 decision = self.questions.decide(question, order_key=self.order.key, topic=over.cap)
                 if decision != APPROVE:
-                    if decision == REJECT and self.order.book.state.ordered is None:
-                        withdraw_order(self.order.book, "a person did not approve it over the cap")
+                    if decision == REJECT and self.order.ledger.state.ordered is None:
+                        withdraw_order(self.order.ledger, "a person did not approve it over the cap")
                         raise _Held(Look(Stage.REFUSED, over.message)) from over
                     raise _Held(Look(Stage.ASKS, question.subject)) from over
                 if over.cap == _ROLLING:
@@ -568,7 +570,7 @@ class _Performing:
             spec=self.order.spec,
             received=received,
         )
-        facts.archived(experiment, kept, news=not kept.record.unchanged)
+        facts.report_version(experiment, kept, news=not kept.record.unchanged)
         complete = experiment.reported == ResultsStatus.ALL
         if complete and (kept.away or kept.unread) and self.is_patient():
             missing = "its results" if kept.unread else f"the packages of {', '.join(kept.away)}"
@@ -589,7 +591,7 @@ class _Performing:
                 notes=plots.notes,
             )
         if complete:
-            self.order.book.deliver(kept.record.experiment_code)
+            self.order.ledger.deliver(kept.record.experiment_code)
         return seen.add(retrieved=True, unread=bool(kept.unread))
 
 
@@ -614,7 +616,7 @@ def which_question(name: str, error: OrderMismatch) -> Question:
 
 def order_again_question(order: PlannedOrder, amount_cents: int) -> Question:
     """Whether an order whose answer was lost is sent again."""
-    state = order.book.state
+    state = order.ledger.state
     last = state.open_attempts[-1].at
     return Question.of(
         QuestionKind.ORDER_AGAIN,

@@ -30,7 +30,7 @@ from prefect_assay.analysis.results.formats import make_markdown_cell
 from prefect_assay.analysis.results.row import ArchivedResults
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.campaigns.approval.purchase_text import price_markdown, purchase_markdown
-from prefect_assay.campaigns.events import emit, kinds
+from prefect_assay.campaigns.events import emit_fact, kinds
 from prefect_assay.campaigns.flow_results import CampaignReport, LoopReport
 from prefect_assay.designs import design_warnings
 from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
@@ -79,7 +79,9 @@ def show_purchase(plan: Plan, purchase: PurchaseSummary) -> None:
     show_once(MarkdownArtifact(markdown="\n".join(lines), key=key, description=plan.campaign_id))
 
 
-def bought(campaign_id: str, specs: Sequence[ExperimentSpec], target: str | None) -> dict[str, str]:
+def describe_purchase(
+    campaign_id: str, specs: Sequence[ExperimentSpec], target: str | None
+) -> dict[str, str]:
     """What is bought, for a question: who decides has not started the run."""
     residues = [
         len(value.aa_string) - value.aa_string.count(CHAIN_SEPARATOR)
@@ -119,7 +121,7 @@ def show_surplus(label: str, order: Order, account: str) -> None:
         "Ask the laboratory to cancel them, and do not pay their invoices.\n",
     )
     show_once(artifact)
-    emit(
+    emit_fact(
         kinds.OrderSurplus(
             experiment_id=order.experiment_id,
             experiment_code=order.experiment_code,
@@ -194,7 +196,7 @@ def show_once(artifact: LinkArtifact | MarkdownArtifact) -> UUID:
     return created.id
 
 
-def _show(lines: list[str], *, key: str, description: str) -> None:
+def _publish_markdown(lines: list[str], *, key: str, description: str) -> None:
     create_markdown_artifact("\n".join(lines), key=key, description=description)
 
 
@@ -223,11 +225,11 @@ def show_results(
         *(f"- {quote_markdown(line)}" for line in (account, *kept.notes, *notes)),
         "",
         make_markdown_table(designs, limit=_ROWS_SHOWN),
-        *_inline(images),
+        *_embed_figures(images),
         "",
         f"Archive: `{kept.record.location}` (version {kept.record.version}, {many(kept.record.files, 'file')})",
     ]
-    _show(lines, key=f"assay-results-{label}", description="Measured values")
+    _publish_markdown(lines, key=f"assay-results-{label}", description="Measured values")
 
 
 def show_campaign(
@@ -268,16 +270,18 @@ def show_campaign(
         f"Report: {opening}" if report.report and opening else "No report page.",
         "",
         make_markdown_table(designs, limit=_ROWS_SHOWN) if designs else "Nothing was measured.",
-        *_inline(images),
+        *_embed_figures(images),
         "",
         f"Table of all rows: `{report.table}`" if report.table else "",
         "",
         f"Report in the archive: `{report.report}`" if report.report else "",
     ]
-    _show(lines, key=f"assay-campaign-report-{label_of(plan.campaign_id)}", description=plan.campaign_id)
+    _publish_markdown(
+        lines, key=f"assay-campaign-report-{label_of(plan.campaign_id)}", description=plan.campaign_id
+    )
 
 
-def _inline(images: Sequence[Image]) -> Iterator[str]:
+def _embed_figures(images: Sequence[Image]) -> Iterator[str]:
     """Each figure as a paragraph; both of Prefect's user interfaces show a data address."""
     for image in images:
         yield ""
@@ -303,7 +307,7 @@ def show_loop(report: LoopReport, account: str) -> None:
         lines.append(
             f"| {quote_markdown(entry.name)} | {' | '.join(map(str, cells))} | {quote_markdown(entry.problem or '')} |"
         )
-    _show(lines, key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id)
+    _publish_markdown(lines, key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id)
 
 
 def payment_lines(status: PaymentStatus) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 
-from prefect_assay.campaigns.events import EVENTS_LABEL, recording
+from prefect_assay.campaigns.events import EVENTS_LABEL, record_facts
 from prefect_assay.campaigns.runs.looks import Look
 from prefect_assay.campaigns.runs.tags import (
     EXPERIMENT_TAG,
@@ -50,9 +50,9 @@ class Execution:
             return False
         try:
             plan = kept_plan(self.setup.archive, self.campaign_id)
-            books = self.setup.books
+            ledgers = self.setup.ledgers
             return any(
-                books.open_order(self.campaign_id, planned.order_key).read().placed
+                ledgers.open_order(self.campaign_id, planned.order_key).read().placed
                 for planned in (plan.experiments if plan else ())
             )
         except (AssayError, OSError):
@@ -67,7 +67,7 @@ class Execution:
 
 
 @contextmanager
-def lasting(setup: CampaignSetup) -> Iterator[Execution]:
+def outlast_failures(setup: CampaignSetup) -> Iterator[Execution]:
     """Nothing that may come back ends the run of a campaign that has begun: it looks again, later and later.
 
     What fails for certain before the first order ends the campaign.
@@ -97,7 +97,7 @@ def recording_events() -> Iterator[None]:
         yield
         return
     run = this_run()
-    with recording(
+    with record_facts(
         own_label(EVENTS_LABEL),
         began=run.created,
         keep=lambda sent: set_labels(run.id, {EVENTS_LABEL: sent}),

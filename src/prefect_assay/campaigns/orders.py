@@ -11,7 +11,7 @@ from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.orders.identity import experiment_name
 from prefect_assay.orders.job import Order
-from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.next_action import OrderLimits, Seen
 from prefect_assay.orders.question import UNNAMED
@@ -61,14 +61,14 @@ class PlannedOrder:
         return account_in(self.log)
 
     @cached_property
-    def book(self) -> OrderBook:
+    def ledger(self) -> OrderLedger:
         """The ledger of the order."""
-        return self.setup.books.open_order(self.plan.campaign_id, self.key)
+        return self.setup.ledgers.open_order(self.plan.campaign_id, self.key)
 
     @property
     def campaign_cap_cents(self) -> int:
         """What all orders of the campaign may cost, in US cents, by its terms or by what a person has approved."""
-        raised = self.setup.books.budget.read().caps.get(self.plan.campaign_id, 0)
+        raised = self.setup.ledgers.budget.read().caps.get(self.plan.campaign_id, 0)
         return max(self.setup.unasked_cents, raised)
 
     def on_named_rail(self) -> "PlannedOrder":
@@ -78,7 +78,7 @@ class PlannedOrder:
             PaymentsDisabled: the wallet or the policy does not allow any of the methods that the service names.
         """
         setup = self.setup
-        method = named_rail(self.book, setup.payment_method, setup.policy, setup.wallet)
+        method = named_rail(self.ledger, setup.payment_method, setup.policy, setup.wallet)
         if method == setup.payment_method:
             return self
         return replace(self, setup=setup.paying_by(method))
@@ -107,14 +107,14 @@ class PlannedOrder:
             requester=requester,
             # The amount that was said before the price was known; without one every approval is an answer's.
             approver=(requester or UNNAMED) if setup.unasked_cents else None,
-            how=_join(started.approved_by, started.requester_known_by)
+            how=_join_names(started.approved_by, started.requester_known_by)
             if started and setup.unasked_cents
             else None,
         )
 
     def bought(self) -> dict[str, str]:
         """What is bought and how it is paid, for a question."""
-        lines = artifacts.bought(self.plan.campaign_id, [self.spec], self.plan.target_name)
+        lines = artifacts.describe_purchase(self.plan.campaign_id, [self.spec], self.plan.target_name)
         # Without the run: the same question is asked by whichever run carries the campaign.
         return {**lines, "campaign": quote_markdown(self.plan.campaign_id), "paid": self.setup.how_paid}
 
@@ -135,9 +135,9 @@ class PlannedOrder:
             experiment_url=seen.row.experiment_url,
             status=seen.row.status,
             adopted=True,
-            surplus=self.book.state.surplus,
+            surplus=self.ledger.state.surplus,
         )
 
 
-def _join(*parts: str | None) -> str | None:
+def _join_names(*parts: str | None) -> str | None:
     return "; ".join(part for part in parts if part) or None

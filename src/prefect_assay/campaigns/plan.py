@@ -10,7 +10,7 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_of_address
-from prefect_assay.campaigns.loops import LoopBook, of_designs_address
+from prefect_assay.campaigns.loops import LoopLog, of_designs_address
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import design_warnings, is_pasted, order_lines, refuse_target
 from prefect_assay.designs.options import ReadingOptions
@@ -56,7 +56,7 @@ class CampaignInput:
         if of_loop is None:
             return read_designs(self.designs, self.reading)
         archive = setup.archive
-        return LoopBook(archive.get_store(), archive.prefix, of_loop[0]).designs(of_loop[1], self.reading)
+        return LoopLog(archive.get_store(), archive.prefix, of_loop[0]).designs(of_loop[1], self.reading)
 
     def split(self, sequences: Sequences, target: Target | None) -> Plan:
         """Split the designs into experiments and check every specification."""
@@ -76,7 +76,7 @@ def read_kept_plan(setup: CampaignSetup, campaign_id: str) -> Plan:
         ArchiveError: it is not in this archive, or was made in another one; nothing is ordered.
     """
     plan = kept_plan(setup.archive, campaign_id)
-    if plan is None or plan.archive_id not in {None, setup.books.archive_id}:
+    if plan is None or plan.archive_id not in {None, setup.ledgers.archive_id}:
         raise ArchiveError(
             f"the plan of campaign {campaign_id} is not in this archive; nothing new was ordered. Restore the archive, or "
             "point its block to it, and run it again"
@@ -93,12 +93,12 @@ def make_plan(setup: CampaignSetup, measured: CampaignInput) -> Plan:
     target = resolve_target(setup.credentials, measured.assay)
     refuse_target(sequences, target.sequence if target else None, measured.reading)
     plan = measured.split(sequences, target)
-    keep_plan(setup.archive, plan.model_copy(update={"archive_id": setup.books.archive_id}))
-    _log(sequences, plan)
+    keep_plan(setup.archive, plan.model_copy(update={"archive_id": setup.ledgers.archive_id}))
+    _log_plan(sequences, plan)
     return plan
 
 
-def _log(sequences: Sequences, plan: Plan) -> None:
+def _log_plan(sequences: Sequences, plan: Plan) -> None:
     logger = get_run_logger()
     for line in order_lines(sequences):
         logger.info("%s: %s", sequences.source, line)

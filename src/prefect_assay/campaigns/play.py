@@ -23,7 +23,7 @@ from prefect_assay.campaigns.approval.price import approve_orders
 from prefect_assay.campaigns.approval.questions import Questions
 from prefect_assay.campaigns.approval.requester import Requester, describe_approval, identify_requester
 from prefect_assay.campaigns.approval.terms import describe_account, find_differences, is_another_ledger
-from prefect_assay.campaigns.events import concerning, facts
+from prefect_assay.campaigns.events import describe_subject, facts
 from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.progress import show_progress
@@ -172,7 +172,7 @@ def begin_campaign(
     if is_new:
         started = Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=present)
         started = started.model_copy(
-            update={"experiments": len(plan.experiments), **_origin(setup, plan, carries=carries)}
+            update={"experiments": len(plan.experiments), **_describe_origin(setup, plan, carries=carries)}
         )
         asked_by = asked_by or identify_requester(setup)
         started = started.model_copy(
@@ -189,7 +189,7 @@ def begin_campaign(
             raise CampaignStopped(describe_stop(f"campaign {plan.campaign_id}", state.stopped))
     elif carries and can_suspend() and state.started is not None and state.started.deployment is None:
         # It was started in a notebook or with --here; from now on the sweep looks after it.
-        origin = _origin(setup, plan, carries=True)
+        origin = _describe_origin(setup, plan, carries=True)
         state = log.start(start_again(state.started, **origin))
     assert state.terms is not None  # noqa: S101 - it was just written or read
     campaign = Campaign(setup.under(state.terms), plan, log, state.terms, carries)
@@ -201,7 +201,7 @@ def begin_campaign(
     if find_differences(state.terms, present):
         terms = decide_terms(log, campaign.setup, state.started, present).terms
         campaign = replace(campaign, setup=setup.under(terms), terms=terms)
-    concerning(campaign_id=plan.campaign_id, account=campaign.account)
+    describe_subject(campaign_id=plan.campaign_id, account=campaign.account)
     return campaign
 
 
@@ -235,7 +235,7 @@ def _require_carrier(campaign: Campaign) -> None:
         raise CarriedByAnotherRun(f"run {name} was started later and carries the campaign")
 
 
-def _origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict[str, Any]:
+def _describe_origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict[str, Any]:
     """How the sweep starts another run of the campaign; only the account where none is started."""
     if not (carries and can_suspend()):
         return {"parameters": recorded_parameters({}, setup.account)}
@@ -247,7 +247,7 @@ def _origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict[str, Any
 def _reopen_unordered(setup: CampaignSetup, plan: Plan) -> None:
     """Let orders be tried again that were refused, or not approved, before they were sent."""
     for planned in plan.experiments:
-        setup.books.open_order(plan.campaign_id, planned.order_key).retry_refused(
+        setup.ledgers.open_order(plan.campaign_id, planned.order_key).retry_refused(
             "a new start of the campaign"
         )
 
@@ -269,7 +269,7 @@ def approve_price(campaign: Campaign) -> None:
     campaign.estimates |= estimates
 
 
-def play(campaign: Campaign) -> CampaignReport:
+def play_orders(campaign: Campaign) -> CampaignReport:
     """Advance all orders until they are over, then report. A deployed run suspends in between; any other polls.
 
     Raises:
@@ -315,8 +315,8 @@ def look_at_orders(campaign: Campaign) -> CampaignLook:
     looks: dict[str, OrderLook] = {}
     errors: list[Exception] = []
     # Those that have to be searched for come last: the search takes a while.
-    for order in sorted(campaign.orders, key=lambda order: bool(order.book.state.open_attempts)):
-        ordered = order.book.state.ordered
+    for order in sorted(campaign.orders, key=lambda order: bool(order.ledger.state.open_attempts)):
+        ordered = order.ledger.state.ordered
         row = rows.get(ordered.experiment_id) if ordered else None
         is_retrieved = row is not None and _words_of(row) == _words_of(campaign.retrieved.get(order.key))
         seen = Seen(now, row=row, estimate=campaign.estimates.get(order.key), retrieved=is_retrieved)
@@ -327,11 +327,13 @@ def look_at_orders(campaign: Campaign) -> CampaignLook:
         except Exception as error:  # noqa: BLE001 - one order's failure must not hold up the others
             errors.append(error)
             looks[order.key] = _look_after(order, error)
-    if errors and not any(order.book.state.placed or order.book.state.delivered for order in campaign.orders):
+    if errors and not any(
+        order.ledger.state.placed or order.ledger.state.delivered for order in campaign.orders
+    ):
         lasting = [error for error in errors if not is_temporary(error)]
         if lasting or not can_suspend():
             raise (lasting or errors)[0]  # nothing is ordered, so the run may end
-    _show(campaign, looks, rows, now)
+    _show_changes(campaign, looks, rows, now)
     return CampaignLook(looks, rows, heard)
 
 
@@ -345,7 +347,7 @@ def _look_after(order: PlannedOrder, error: Exception) -> OrderLook:
     # After a lost answer the next look reads what came of the request.
     may_pass = is_temporary(error) or type(error) is OutcomeUnknown
     lasting = error if isinstance(error, AssayError) and not may_pass else None
-    return OrderLook(stage_of(order.book.state), f"{order.name}: {text}", retriable=True, error=lasting)
+    return OrderLook(stage_of(order.ledger.state), f"{order.name}: {text}", retriable=True, error=lasting)
 
 
 def _read_rows(campaign: Campaign) -> tuple[dict[str, ExperimentSummary], datetime]:
@@ -353,7 +355,7 @@ def _read_rows(campaign: Campaign) -> tuple[dict[str, ExperimentSummary], dateti
     ids = [
         state.ordered.experiment_id
         for order in campaign.orders
-        if (state := order.book.read()).ordered is not None
+        if (state := order.ledger.read()).ordered is not None
         and state.delivered is None
         and state.stopped is None
     ]
@@ -367,7 +369,7 @@ def _read_rows(campaign: Campaign) -> tuple[dict[str, ExperimentSummary], dateti
         return {}, time_at(client)
 
 
-def _show(
+def _show_changes(
     campaign: Campaign,
     looks: Mapping[str, OrderLook],
     rows: Mapping[str, ExperimentSummary],
@@ -377,7 +379,7 @@ def _show(
     known = campaign.log.read().shown
     changed: dict[str, ShownExperiment] = {}
     for order in campaign.orders:
-        shown = _shown(order, looks[order.key], rows, known.get(order.key))
+        shown = _make_shown(order, looks[order.key], rows, known.get(order.key))
         if shown == known.get(order.key):
             continue
         before = known.get(order.key)
@@ -388,20 +390,20 @@ def _show(
             and shown.stage == Stage.OVERDUE
             and (before is None or before.stage != Stage.OVERDUE)
         ):
-            facts.overdue(order.key, row, campaign.setup.options.waiting.deadline_days)
+            facts.report_overdue(order.key, row, campaign.setup.options.waiting.deadline_days)
     if changed:
-        facts.stages(known, changed)
+        facts.report_stages(known, changed)
         campaign.log.append(Looked(read_at=now, experiments=changed))
         show_progress(campaign.plan, campaign.orders, campaign.log, campaign.account, rows)
 
 
-def _shown(
+def _make_shown(
     order: PlannedOrder,
     look: OrderLook,
     rows: Mapping[str, ExperimentSummary],
     before: ShownExperiment | None,
 ) -> ShownExperiment:
-    ordered = order.book.state.ordered
+    ordered = order.ledger.state.ordered
     row = rows.get(ordered.experiment_id) if ordered else None
     return ShownExperiment(
         experiment_id=ordered.experiment_id if ordered else None,
@@ -436,7 +438,7 @@ def _wait_suspended(campaign: Campaign, look: CampaignLook) -> None:
     """Suspend this run until there is news, an answer, or its next look; does not return."""
     tags = [CAMPAIGN_TAG + campaign.plan.campaign_id]
     for order in campaign.orders:
-        ordered = order.book.state.ordered  # of this execution's own reading and writing
+        ordered = order.ledger.state.ordered  # of this execution's own reading and writing
         if ordered is not None and look.orders[order.key].stage not in OVER:
             tags += [EXPERIMENT_TAG + ordered.experiment_id, ORDER_TAG + order.key]
     if not set(tags) <= set(this_run().tags):
@@ -476,7 +478,7 @@ def _has_order_news(
     look: CampaignLook,
     now: datetime,
 ) -> bool:
-    state, stage = order.book.read(), look.orders[order.key].stage
+    state, stage = order.ledger.read(), look.orders[order.key].stage
     if state.ordered is None or stage is Stage.ASKS:
         return False
     experiment_id = state.ordered.experiment_id

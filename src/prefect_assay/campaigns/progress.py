@@ -22,9 +22,9 @@ def show_progress(
         progress_row(
             order.name,
             len(order.spec.sequences),
-            order.book.state,
+            order.ledger.state,
             shown.get(order.key),
-            rows.get(ordered.experiment_id) if (ordered := order.book.state.ordered) is not None else None,
+            rows.get(ordered.experiment_id) if (ordered := order.ledger.state.ordered) is not None else None,
             log.state.terms,
         )
         for order in orders

@@ -118,30 +118,30 @@ def progress_markdown(
         "| experiment | stage | designs | price without VAT |",
         "|---|---|---:|---:|",
     ]
-    lines += [_cells(row) for row in rows[:_ROWS_SHOWN]]
+    lines += [_format_cells(row) for row in rows[:_ROWS_SHOWN]]
     if len(rows) > _ROWS_SHOWN:
         lines.append(f"| and {len(rows) - _ROWS_SHOWN} more | | | |")
     entries = list(timeline)[-_ENTRIES_SHOWN:]
     if entries:
         lines += ["", "## What has happened", "", "| recorded, UTC | experiment | |", "|---|---|---|"]
         lines += [
-            f"| {_minute(entry.at)} | {label_markdown(entry.experiment or '')} | {make_markdown_cell(entry.text)} |"
+            f"| {_format_minute(entry.at)} | {label_markdown(entry.experiment or '')} | {make_markdown_cell(entry.text)} |"
             for entry in reversed(entries)
         ]
     return "\n".join(lines)
 
 
-def _cells(row: ProgressRow) -> str:
+def _format_cells(row: ProgressRow) -> str:
     cells = (
         link_markdown(row.experiment, row.link),
         make_markdown_cell(f"{row.stage}; results expected {row.expected}" if row.expected else row.stage),
         str(row.designs),
-        _price(row),
+        _format_price(row),
     )
     return f"| {' | '.join(cells)} |"
 
 
-def _price(row: ProgressRow) -> str:
+def _format_price(row: ProgressRow) -> str:
     """The price and whether it is paid, in one cell: a table of few columns is read on a telephone."""
     if row.price_cents is None:
         return "paid" if row.is_paid else ""
@@ -215,15 +215,15 @@ def _text_of(record: _Decision) -> str | None:  # noqa: PLR0911 - a line per kin
             assert_never(record)
 
 
-def _minute(moment: datetime) -> str:
-    return f"{day(moment.astimezone(UTC))} {moment.astimezone(UTC):%H:%M}"
+def _format_minute(moment: datetime) -> str:
+    return f"{format_day(moment.astimezone(UTC))} {moment.astimezone(UTC):%H:%M}"
 
 
 def expected_day(moment: datetime, terms: Terms | None) -> str:
     """The day of expected results; a lab's clock may run fast, so its days are not the reader's."""
-    return f"{day(moment)}{' by the clock of the lab' if terms and terms.simulated else ''}"
+    return f"{format_day(moment)}{' by the clock of the lab' if terms and terms.simulated else ''}"
 
 
-def day(moment: datetime) -> str:
+def format_day(moment: datetime) -> str:
     """A date in a text for people."""
     return f"{moment.day} {moment:%b %Y}"

@@ -25,7 +25,7 @@ from prefect_assay.blocks.order_ledger import organisation_of
 from prefect_assay.campaigns.approval.terms import AccountIdentity, identify_account
 from prefect_assay.campaigns.problems.find import expiring_token
 from prefect_assay.campaigns.problems.problem import AlertLimits
-from prefect_assay.designs import refuse_target, split
+from prefect_assay.designs import refuse_target, split_into_batches
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import (
     AccessError,
@@ -121,7 +121,9 @@ class _Finding(Exception):
         self.next_step, self.problem = next_step, problem
 
 
-def rehearse(account: AssayAccount, sequences: Sequences, assay: Assay, reading: ReadingOptions) -> Rehearsal:
+def rehearse_account(
+    account: AssayAccount, sequences: Sequences, assay: Assay, reading: ReadingOptions
+) -> Rehearsal:
     """Rehearse the first contact of an account with its service.
 
     Args:
@@ -279,7 +281,9 @@ class _Rehearsing:
         target_id = self._target.id if self._target else None
         estimates = [
             self._service.experiments.estimate_cost(ExperimentSpec.of(self._assay, batch, target_id))
-            for batch in split(self._sequences, self._assay, self._reading.designs_per_experiment)
+            for batch in split_into_batches(
+                self._sequences, self._assay, self._reading.designs_per_experiment
+            )
         ]
         prices = [one.total_cents for one in estimates if one.total_cents is not None]
         words = f"{many(len(self._sequences), 'design')} in {many(len(estimates), 'experiment')}"
@@ -328,14 +332,14 @@ class _Rehearsing:
         page = self._optional("GET /quotes", lambda: self._service.quotes.list(limit=PAGE_LIMIT_MAX))
         of_experiments = self._of_each(self._service.experiments.get_quote)
         quotes = [*([] if isinstance(page, str) else page.items), *of_experiments]
-        return _amounts("quote", quotes, page if isinstance(page, str) else "")
+        return _count_amounts("quote", quotes, page if isinstance(page, str) else "")
 
     def _look_at_invoices(self) -> str:
         page = self._optional("GET /invoices", lambda: self._service.invoices.list(limit=PAGE_LIMIT_MAX))
         self._of_each(self._service.experiments.get_invoice)
         if not isinstance(page, str):
             self._of_each(self._service.invoices.find_for_experiment)
-        return _amounts(
+        return _count_amounts(
             "invoice", [] if isinstance(page, str) else page.items, page if isinstance(page, str) else ""
         )
 
@@ -440,7 +444,7 @@ def _may_order(identity: Identity) -> bool:
     return not of_experiments or "experiment:create" in of_experiments
 
 
-def _amounts(kind: str, records: Iterable[Any], missing: str) -> str:
+def _count_amounts(kind: str, records: Iterable[Any], missing: str) -> str:
     """How many records there are; a finding where an amount can't be read."""
     records = list(records)
     odd = [one.money.problem for one in records if one.money.problem]

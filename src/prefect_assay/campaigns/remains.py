@@ -13,7 +13,7 @@ from prefect_assay.errors import AssayError, Conflict, NotFound, OutcomeUnknown
 from prefect_assay.foreign_text import link_markdown
 from prefect_assay.orders.billing import BillingStage, read_billing, withdraw_order
 from prefect_assay.orders.job import Order
-from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.service.client import AssayClient, RejectReason
 from prefect_assay.service.models.base import Model
@@ -77,7 +77,7 @@ _STATES: Final = {
 
 
 def settle_cancellation(
-    client: AssayClient, book: OrderBook, order: Order | None, *, reject: bool
+    client: AssayClient, ledger: OrderLedger, order: Order | None, *, reject: bool
 ) -> CancellationReport:
     """Reject the order's open quote, if `reject`, and report what remains. Safe to repeat.
 
@@ -94,12 +94,12 @@ def settle_cancellation(
         billing = after.model_copy(update={"quote": after.quote or billing.quote})
     invoiced = billing.stage is BillingStage.INVOICED
     if rejected and not invoiced:
-        withdraw_order(book, "its campaign was canceled, and its quote rejected")
+        withdraw_order(ledger, "its campaign was canceled, and its quote rejected")
     return CancellationReport(
         state=CanceledOrderState.QUOTE_REJECTED if rejected and not invoiced else _STATES[billing.stage],
         order=order,
         quote=billing.quote,
-        payment=read_payment_status(client, book.read().payment, order.experiment_id)
+        payment=read_payment_status(client, ledger.read().payment, order.experiment_id)
         if invoiced
         else PaymentStatus(),
     )
@@ -227,14 +227,14 @@ def _still_to_come(report: CancellationReport, *, reject: bool) -> str:  # noqa:
         case CanceledOrderState.QUOTE_ENDED:
             return "Its quote has expired. The laboratory does nothing, and nothing is billed."
         case CanceledOrderState.INVOICED:
-            return "\n".join(_billed(report))
+            return "\n".join(_list_billed(report))
         case CanceledOrderState.CANCELED:
             return "The service has canceled the experiment. The laboratory does nothing more."
         case _:
             assert_never(report.state)
 
 
-def _billed(report: CancellationReport) -> list[str]:
+def _list_billed(report: CancellationReport) -> list[str]:
     order, payment = report.order, report.payment
     amount = usd(payment.invoice.amount if payment.invoice else None)
     done = order is not None and order.status == ExperimentStatus.DONE

@@ -29,7 +29,7 @@ def report_campaign_end(
     problems: Mapping[str, str],
 ) -> CampaignReport:
     """Collate the archived results and close the campaign; the archive decides what exists."""
-    lines = tuple(_line(order, stages[order.key], problems.get(order.key), log) for order in orders)
+    lines = tuple(_make_line(order, stages[order.key], problems.get(order.key), log) for order in orders)
     codes = [line.experiment_code for line in lines if line.location and line.experiment_code]
     table = collate_campaign(setup.archive, plan.campaign_id, codes)
     page = report_campaign(setup.archive, plan.campaign_id)
@@ -76,9 +76,11 @@ def describe_end(designs: Sequence[DesignSummary], stages: Sequence[Stage], prob
     return shortened("; ".join([*outcome, count_stages(stages), *problems]))
 
 
-def _line(order: PlannedOrder, stage: Stage, problem: str | None, log: CampaignLog) -> CampaignExperiment:
+def _make_line(
+    order: PlannedOrder, stage: Stage, problem: str | None, log: CampaignLog
+) -> CampaignExperiment:
     """One experiment of the report; complete results have no problem."""
-    state = order.book.state
+    state = order.ledger.state
     shown = log.state.shown.get(order.key)
     code = state.delivered.experiment_code if state.delivered else shown.experiment_code if shown else None
     location = kept_location(order.setup.archive, order.plan.campaign_id, code) if code else None

@@ -69,7 +69,7 @@ class CampaignSetup:
         return self.options.spending.payment_method or self.account.payment_method
 
     @cached_property
-    def books(self) -> Ledgers:
+    def ledgers(self) -> Ledgers:
         """The ledgers of the organisation behind the token, opened on first use."""
         return open_ledgers(self.credentials, self.archive)
 
@@ -102,20 +102,20 @@ class CampaignSetup:
     def terms(self, unasked_cents: int = 0) -> Terms:
         """The terms under which a campaign is started now; `unasked_cents` is what it may spend without asking."""
         policy = self.policy
-        is_simulated = self.books.is_simulated
+        is_simulated = self.ledgers.is_simulated
         if is_simulated is None:
             with self.credentials.get_client() as client:
                 client.targets.list(limit=1)  # raises if the service does not answer
                 is_simulated = client.is_simulated
         wallet = self.wallet if self.payment_method is not PaymentMethod.ASYNC_INVOICE else None
         service = normalize_address(self.credentials.base_url)
-        books = self.books
+        ledgers = self.ledgers
         identity = identify_account(
-            self.account, service, books.organisation, books.organisation_name, is_simulated=is_simulated
+            self.account, service, ledgers.organisation, ledgers.organisation_name, is_simulated=is_simulated
         )
         return Terms(
             **asdict(identity),
-            archive_id=books.archive_id,
+            archive_id=ledgers.archive_id,
             payment_method=self.payment_method,
             wallet=wallet.get_identity() if wallet else None,
             payees=wallet.get_payees() if wallet else (),

@@ -18,7 +18,7 @@ from prefect_assay.archive.plans import find_plan
 from prefect_assay.archive.read import latest_by_experiment
 from prefect_assay.archive.store import Store
 from prefect_assay.errors import NotFound
-from prefect_assay.orders.ledger import Ledgers, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     CampaignState,
@@ -181,7 +181,7 @@ def list_campaigns(store: Store, prefix: str, *, open_only: bool) -> tuple[Campa
     `open_only` reads the index of open ones; otherwise every log is read, a request for each of its records.
     """
     logs = (log for log in list_open(store, prefix) if log.read().needs_sweep)
-    return newest_first(_views(logs if open_only else list_all(store, prefix)))
+    return newest_first(_make_views(logs if open_only else list_all(store, prefix)))
 
 
 def newest_first(views: Sequence[CampaignView]) -> tuple[CampaignView, ...]:
@@ -191,7 +191,7 @@ def newest_first(views: Sequence[CampaignView]) -> tuple[CampaignView, ...]:
     )
 
 
-def _views(logs: Iterator[CampaignLog]) -> list[CampaignView]:
+def _make_views(logs: Iterator[CampaignLog]) -> list[CampaignView]:
     with ThreadPoolExecutor(_READERS) as pool:
         return list(pool.map(view_of, logs))
 
@@ -200,7 +200,7 @@ def view_of(log: CampaignLog) -> CampaignView:
     """What is known of the campaign of a log that is read."""
     state = log.state
     started = state.started
-    experiments, notes = _experiments(log, state)
+    experiments, notes = _list_experiments(log, state)
     return CampaignView(
         kind=log.what,
         name=log.name,
@@ -209,17 +209,17 @@ def view_of(log: CampaignLog) -> CampaignView:
         started_by=started.requester if started else None,
         deployment=started.deployment if started else None,
         home=state.home,
-        progress=_progress(state),
+        progress=_make_progress(state),
         planned=started.experiments if started else None,
         experiments=experiments,
-        questions=tuple(_questions(state)),
+        questions=tuple(_list_questions(state)),
         runs=tuple(
             RunView(run=run.run, name=run.name, began=run.at, restarted=run.restarted, why=run.why)
             for run in state.runs.values()
         ),
         stopped_by=state.stopped.person if state.stopped else None,
         stopped_at=state.stopped.at if state.stopped else None,
-        ended=_ended(state),
+        ended=_find_end(state),
         outcome=state.over.words if state.over else None,
         report=state.over.report if state.over else None,
         looked=state.read_at,
@@ -228,12 +228,12 @@ def view_of(log: CampaignLog) -> CampaignView:
     )
 
 
-def _ended(state: CampaignState) -> datetime | None:
+def _find_end(state: CampaignState) -> datetime | None:
     end = state.over or state.stopped
     return end.at if end else None
 
 
-def _progress(state: CampaignState) -> Progress:
+def _make_progress(state: CampaignState) -> Progress:
     match state.over:
         case Over(complete=True):
             return Progress.COMPLETE
@@ -245,7 +245,7 @@ def _progress(state: CampaignState) -> Progress:
             return Progress.ASKS if state.open_questions else Progress.OPEN
 
 
-def _questions(state: CampaignState) -> Iterator[QuestionView]:
+def _list_questions(state: CampaignState) -> Iterator[QuestionView]:
     if state.stopped is not None or state.over is not None:
         return  # an answer would change nothing any more
     for asked in state.open_questions.values():
@@ -262,7 +262,7 @@ def _questions(state: CampaignState) -> Iterator[QuestionView]:
         )
 
 
-def _experiments(
+def _list_experiments(
     log: CampaignLog, state: CampaignState
 ) -> tuple[tuple[ExperimentView, ...], tuple[str, ...]]:
     """The orders in the order of the plan, then any others with a ledger; and a note for each damaged ledger."""
@@ -271,40 +271,40 @@ def _experiments(
     store, prefix = log.store, log.prefix
     plan = find_plan(store, prefix, log.name)
     numbers = {one.order_key: one.batch_index + 1 for one in plan.experiments} if plan else {}
-    books = Ledgers.find_recorded(store, prefix, state.terms.service)
-    if books is None:
+    ledgers = Ledgers.find_recorded(store, prefix, state.terms.service)
+    if ledgers is None:
         return (), ()  # nothing was ordered at this service yet
-    logs, notes = read_logs(books, log.name)
-    ledgers = {book.order_key: book for book in logs}
-    unordered = (books.open_order(log.name, key) for key in numbers if key not in ledgers)
-    books_of_all = [*ledgers.values(), *unordered]
-    books_of_all.sort(key=lambda book: (numbers.get(book.order_key, len(numbers) + 1), book.order_key))
+    logs, notes = read_logs(ledgers, log.name)
+    by_key = {ledger.order_key: ledger for ledger in logs}
+    unordered = (ledgers.open_order(log.name, key) for key in numbers if key not in by_key)
+    all_ledgers = [*by_key.values(), *unordered]
+    all_ledgers.sort(key=lambda ledger: (numbers.get(ledger.order_key, len(numbers) + 1), ledger.order_key))
     asked = frozenset(one.order_key for one in state.open_questions.values())
     archived = latest_by_experiment(store, prefix, log.name)
     return tuple(
-        _experiment_view(book, numbers, asked, archived, state.shown.get(book.order_key))
-        for book in books_of_all
+        _experiment_view(ledger, numbers, asked, archived, state.shown.get(ledger.order_key))
+        for ledger in all_ledgers
     ), notes
 
 
 def _experiment_view(
-    book: OrderBook,
+    ledger: OrderLedger,
     numbers: Mapping[str, int],
     asked: AbstractSet[str | None],
     archived: Mapping[str, ArchivedVersion],
     shown: ShownExperiment | None,
 ) -> ExperimentView:
     """What is known of one order, whose ledger is read."""
-    state = book.state
+    state = ledger.state
     experiment_id = state.ordered.experiment_id if state.ordered else None
     version = archived.get(experiment_id) if experiment_id else None
     if shown is not None and shown.experiment_id != experiment_id:
         shown = None  # the order has moved to another experiment since
     code = version.manifest.experiment_code if version else None
     return ExperimentView(
-        order_key=book.order_key,
-        number=numbers.get(book.order_key),
-        stage=_stage(stage_of(state, asks=book.order_key in asked), shown),
+        order_key=ledger.order_key,
+        number=numbers.get(ledger.order_key),
+        stage=_decide_stage(stage_of(state, asks=ledger.order_key in asked), shown),
         experiment_id=experiment_id,
         experiment_code=code or (shown.experiment_code if shown else None),
         approved_cents=state.approved.amount_cents if state.approved else None,
@@ -319,7 +319,7 @@ def _experiment_view(
     )
 
 
-def _stage(by_ledger: Stage, shown: ShownExperiment | None) -> Stage:
+def _decide_stage(by_ledger: Stage, shown: ShownExperiment | None) -> Stage:
     """The ledger's stage where it decides; else what the last look has seen, such as a cancellation by the laboratory."""
     if shown is None or by_ledger in _DECIDED or shown.stage not in set(Stage) - {Stage.ASKS}:
         return by_ledger

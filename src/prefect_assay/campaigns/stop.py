@@ -22,7 +22,7 @@ from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials
 from prefect_assay.campaigns.approval.terms import account_in
 from prefect_assay.campaigns.artifacts import label_of
-from prefect_assay.campaigns.loops.loop_log import LoopBook
+from prefect_assay.campaigns.loops.loop_log import LoopLog
 from prefect_assay.campaigns.remains import (
     CanceledOrderState,
     CancellationReport,
@@ -32,12 +32,12 @@ from prefect_assay.campaigns.remains import (
     settle_cancellation,
 )
 from prefect_assay.campaigns.runs.queries import read_runs, run_filter
-from prefect_assay.campaigns.runs.states import cancel, resume, waits_for_input
+from prefect_assay.campaigns.runs.states import cancel_run, resume_run, waits_for_input
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.errors import AssayError, InputError, NotFound, OrderMismatch, shortened
 from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.orders.find import find_order
-from prefect_assay.orders.ledger import Ledgers, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     CampaignState,
@@ -175,7 +175,7 @@ def round_logs(log: CampaignLog) -> list[CampaignLog]:
     """The logs of a loop's rounds, which are campaigns; of a campaign, none."""
     if log.what is StartedKind.CAMPAIGN:
         return []
-    rounds = LoopBook(log.store, log.prefix, log.name).read().campaigns
+    rounds = LoopLog(log.store, log.prefix, log.name).read().campaigns
     return [CampaignLog(log.store, log.prefix, name) for name in rounds]
 
 
@@ -228,7 +228,9 @@ def settle_stop(account: AssayAccount | None, log: CampaignLog) -> StopReport:
         is_settled=not problems and not any(order.is_pending for order in remains),
     )
     text = report_text(report, account_in(log), reject=rejects)
-    shown = _at_prefect(lambda client: _publish(client, log, text), "its report could not be shown", problems)
+    shown = _at_prefect(
+        lambda client: _publish_report(client, log, text), "its report could not be shown", problems
+    )
     if report.is_settled and shown:
         for campaign in campaigns:
             campaign.settle()
@@ -256,13 +258,13 @@ def reopen_campaign(archive: Archive, campaign_id: str, *, person: str) -> None:
 
 def _reopen_orders(campaigns: Sequence[CampaignLog], person: str) -> None:
     for campaign in campaigns:
-        for order in _orders(campaign):
-            order.book.reopen(person)
+        for order in _list_orders(campaign):
+            order.ledger.reopen(person)
 
 
 @dataclass(frozen=True)
 class _StoppedOrder:
-    book: OrderBook
+    ledger: OrderLedger
     name: str
     spec: ExperimentSpec | None
     service: str  # the address that its campaign was started under
@@ -287,7 +289,7 @@ def _ended_rounds(log: CampaignLog, stopped: Collection[str]) -> Iterator[EndedR
         if campaign.name in stopped:
             continue
         try:
-            states = [state for order in _orders(campaign) if (state := order.book.read()).placed]
+            states = [state for order in _list_orders(campaign) if (state := order.ledger.read()).placed]
         except AssayError:  # what is open is canceled all the same
             yield EndedRound(campaign_id=campaign.name)
             continue
@@ -308,25 +310,25 @@ def _was_stopped_with(loop: Stopped | None, state: CampaignState) -> bool:
 
 def _stop_orders(log: CampaignLog, stopped: Stopped, problems: list[str]) -> Iterator[_StoppedOrder]:
     """Stop the ledger of each order. One that cannot be written leaves the others stopped."""
-    for order in _orders(log):
+    for order in _list_orders(log):
         try:
-            order.book.stop(stopped.person, stopped.how)
+            order.ledger.stop(stopped.person, stopped.how)
         except AssayError as error:
-            problems.append(f"order {order.book.order_key} of campaign {log.name} is not stopped: {error}")
+            problems.append(f"order {order.ledger.order_key} of campaign {log.name} is not stopped: {error}")
         yield order
 
 
-def _orders(log: CampaignLog) -> list[_StoppedOrder]:
+def _list_orders(log: CampaignLog) -> list[_StoppedOrder]:
     """Every order of a campaign, in each ledger that it was started for: those of its plan, and all others."""
     services = {record.terms.service for record in log.records() if isinstance(record, Started)}
     plan = find_plan(log.store, log.prefix, log.name)
     planned = {one.order_key: one for one in plan.experiments} if plan else {}
     orders = []
     for service in sorted(services):  # another one, where a person has accepted another account
-        books = Ledgers.find_recorded(log.store, log.prefix, service)
-        if books is None:
+        ledgers = Ledgers.find_recorded(log.store, log.prefix, service)
+        if ledgers is None:
             continue  # nothing was ordered there
-        known = [book.order_key for book in books.list_orders(log.name)]
+        known = [ledger.order_key for ledger in ledgers.list_orders(log.name)]
         for number, key in enumerate(dict.fromkeys([*planned, *known]), 1):
             name = (
                 f"{log.name}, order {number} of {len(planned)}"
@@ -334,7 +336,7 @@ def _orders(log: CampaignLog) -> list[_StoppedOrder]:
                 else f"{log.name}, order {key}"
             )
             spec = planned[key].spec if key in planned else None
-            orders.append(_StoppedOrder(books.open_order(log.name, key), name, spec, service))
+            orders.append(_StoppedOrder(ledgers.open_order(log.name, key), name, spec, service))
     return orders
 
 
@@ -346,20 +348,20 @@ def _read_remains(
     reject: bool,
 ) -> Iterator[OrderRemains]:
     age = datetime.now(UTC) - stopped.at
-    sent = [order for order in orders if _was_sent(order.book)]
+    sent = [order for order in orders if _was_sent(order.ledger)]
     for order in orders:
         if order not in sent:
-            yield _remains(order, CancellationReport(state=CanceledOrderState.NOTHING))
+            yield _describe_remains(order, CancellationReport(state=CanceledOrderState.NOTHING))
     if not sent:
         return
     if credentials is None:
         for order in sent:
-            yield _unread(order, "its account is not there")
+            yield _describe_unread(order, "its account is not there")
         return
     with credentials.get_client() as client:
         for order in sent:
             if normalize_address(client.base_url) != order.service:
-                yield _unread(
+                yield _describe_unread(
                     order,
                     f"it was ordered at {order.service}, and the account is for {normalize_address(client.base_url)} now",
                 )
@@ -367,25 +369,25 @@ def _read_remains(
             yield _settle_order(client, order, age, reject=reject)
 
 
-def _was_sent(book: OrderBook) -> bool:
+def _was_sent(ledger: OrderLedger) -> bool:
     """Whether the service may have an experiment of the order; nothing can be sent any more."""
-    state = book.read()
+    state = ledger.read()
     return bool(state.open_attempts) or state.ordered is not None or state.attempts > state.refused
 
 
 def _settle_order(client: AssayClient, order: _StoppedOrder, age: timedelta, *, reject: bool) -> OrderRemains:
-    book = order.book
+    ledger = order.ledger
     try:
-        experiment = find_order(client, book, order.spec)
+        experiment = find_order(client, ledger, order.spec)
         if reject:
-            reject_surplus(client, book.read().surplus)
-        remains = settle_cancellation(client, book, experiment, reject=reject)
+            reject_surplus(client, ledger.read().surplus)
+        remains = settle_cancellation(client, ledger, experiment, reject=reject)
     except OrderMismatch as error:
         # Only a person can tell; it is named in the report, and looking again tells nothing new.
-        return _unread(order, f"the service may have it: {error}", is_pending=age <= IN_FLIGHT)
+        return _describe_unread(order, f"the service may have it: {error}", is_pending=age <= IN_FLIGHT)
     except AssayError as error:
-        return _unread(order, str(error))
-    return _remains(order, remains, is_pending=not _is_final(remains, reject=reject, age=age))
+        return _describe_unread(order, str(error))
+    return _describe_remains(order, remains, is_pending=not _is_final(remains, reject=reject, age=age))
 
 
 def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bool:
@@ -395,22 +397,24 @@ def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bo
     return age > IN_FLIGHT or not (report.state is CanceledOrderState.NOTHING or report.payment.in_doubt)
 
 
-def _remains(order: _StoppedOrder, remains: CancellationReport, *, is_pending: bool = False) -> OrderRemains:
-    book = order.book
+def _describe_remains(
+    order: _StoppedOrder, remains: CancellationReport, *, is_pending: bool = False
+) -> OrderRemains:
+    ledger = order.ledger
     return OrderRemains(
-        campaign_id=book.campaign_id,
-        order_key=book.order_key,
+        campaign_id=ledger.campaign_id,
+        order_key=ledger.order_key,
         name=order.name,
         remains=remains,
         is_pending=is_pending,
     )
 
 
-def _unread(order: _StoppedOrder, problem: str, *, is_pending: bool = True) -> OrderRemains:
-    book = order.book
+def _describe_unread(order: _StoppedOrder, problem: str, *, is_pending: bool = True) -> OrderRemains:
+    ledger = order.ledger
     return OrderRemains(
-        campaign_id=book.campaign_id,
-        order_key=book.order_key,
+        campaign_id=ledger.campaign_id,
+        order_key=ledger.order_key,
         name=order.name,
         problem=shortened(problem, 600),
         is_pending=is_pending,
@@ -428,9 +432,9 @@ def end_runs(client: SyncPrefectClient, log: CampaignLog) -> list[FlowRun]:
     for run in runs:
         if is_campaign and tag_values(run.tags, LOOP_TAG):
             if run.state is not None and run.state.is_paused() and not waits_for_input(run):
-                resume(client, run.id)
+                resume_run(client, run.id)
         elif run.state is None or not run.state.is_cancelling():
-            cancel(client, run)
+            cancel_run(client, run)
     return runs
 
 
@@ -464,13 +468,13 @@ def report_text(report: StopReport, account: str, *, reject: bool) -> str:
     return "\n".join(lines)
 
 
-def _publish(client: SyncPrefectClient, log: CampaignLog, text: str) -> None:
+def _publish_report(client: SyncPrefectClient, log: CampaignLog, text: str) -> None:
     """Show the report on the page of the last run, unless it says what the last one says."""
     key = f"assay-canceled-{label_of(log.name)}"
     named = ArtifactFilter(key=ArtifactFilterKey(any_=[key]))
     earlier = client.read_artifacts(artifact_filter=named)
     shown = max(earlier, key=lambda one: one.created.timestamp() if one.created else 0.0, default=None)
-    if shown is not None and _undated(str(shown.data)) == _undated(text):
+    if shown is not None and _strip_date(str(shown.data)) == _strip_date(text):
         return
     client.create_artifact(
         ArtifactCreate(
@@ -483,7 +487,7 @@ def _publish(client: SyncPrefectClient, log: CampaignLog, text: str) -> None:
     )
 
 
-def _undated(text: str) -> str:
+def _strip_date(text: str) -> str:
     return text.rpartition(_STATE_LINE)[0]
 
 

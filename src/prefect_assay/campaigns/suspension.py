@@ -19,7 +19,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Suspended
 
 from prefect_assay.campaigns.runs.looks import Look, look_of_state
-from prefect_assay.campaigns.runs.states import last_wait, resume, suspension_key
+from prefect_assay.campaigns.runs.states import last_wait, resume_run, suspension_key
 from prefect_assay.errors import shorten
 from prefect_assay.tasks.current_run import this_run
 
@@ -69,13 +69,13 @@ def suspend_until_news(message: str, *, look: Look, has_news: Callable[[], bool]
         message=message[:_MESSAGE_MAX],
     )
     try:
-        suspend(run, state)
+        suspend_run(run, state)
     except Pause:
         _resume_on_news(run, has_news)
         raise
 
 
-def suspend(run: FlowRun, state: State[Any]) -> NoReturn:
+def suspend_run(run: FlowRun, state: State[Any]) -> NoReturn:
     """Propose a `Suspended` state; a process that no longer executes the run ends quietly.
 
     Raises:
@@ -103,7 +103,7 @@ def _resume_on_news(run: FlowRun, has_news: Callable[[], bool]) -> None:
     try:
         if has_news():
             with get_client(sync_client=True) as client:
-                resume(client, run.id)
+                resume_run(client, run.id)
     except Exception as error:  # noqa: BLE001 - see above; the next look meets the same error where it is reported
         get_run_logger().warning("Could not look again after suspending", exc_info=shorten(error))
 

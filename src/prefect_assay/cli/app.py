@@ -15,7 +15,7 @@ import typer
 from prefect_assay.cli.archives.app import archive_app, archives
 from prefect_assay.cli.campaigns.app import campaigns
 from prefect_assay.cli.designs.app import catalog, custom_target_app, designs_app, sequences_app
-from prefect_assay.cli.failures import reported
+from prefect_assay.cli.failures import report_errors
 from prefect_assay.cli.loops.app import loop_app
 from prefect_assay.cli.model_options import takes_models
 from prefect_assay.cli.options import MAIN, AccountName, AsJson
@@ -71,7 +71,7 @@ def drift(
     as_json: AsJson = False,
 ) -> None:
     """Compare the service's openapi.json with what the client knows; exit code 1 when something would break."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.drift import show_drift, wire_words
 
         words = wire_words(provider_word, service_word)
@@ -96,7 +96,7 @@ def rehearse(
 
     Without --target, designs for an assay with a target are priced against the first target that has a price.
     """
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.rehearse import run_rehearsal
 
         run_rehearsal(account, designs, assay, reading, bundle, as_json=as_json)

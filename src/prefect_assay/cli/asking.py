@@ -30,7 +30,7 @@ def parse_cents(text: str, option: str) -> int:
 
 def ask_cents(value: str | None, option: str, question: str, default: int) -> int:
     """The US cents of what was given, else of the answer at a terminal, else the default."""
-    return parse_cents(ask(value, option, question, usd(default).removesuffix(" USD")), option)
+    return parse_cents(ask_for_value(value, option, question, usd(default).removesuffix(" USD")), option)
 
 
 def parse_address(value: str, option: str) -> str:
@@ -40,7 +40,7 @@ def parse_address(value: str, option: str) -> str:
     return value.rstrip("/")
 
 
-def ask(value: str | None, option: str, question: str, default: str | None = None) -> str:
+def ask_for_value(value: str | None, option: str, question: str, default: str | None = None) -> str:
     """What was given, else the answer at a terminal, else the default; InputError without one."""
     if value is not None:
         return value
@@ -56,7 +56,7 @@ def is_at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def confirm(question: str, *, nothing: str, next_step: str = "repeat the command with --yes") -> None:
+def require_consent(question: str, *, nothing: str, next_step: str = "repeat the command with --yes") -> None:
     """Go on if the person at the terminal agrees; `nothing` is what is then not done, such as `ordered`.
 
     Raises:

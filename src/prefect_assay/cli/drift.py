@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.service import ADDRESS_VARIABLE, TOKEN_VARIABLE
 from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.service.client import AssayClient
@@ -47,7 +47,7 @@ def show_drift(
         SystemExit: with 1, if something would break what a campaign needs.
         InputError: no description is named, or it cannot be read.
     """
-    raw, words, source = _described(document, base_url, account, words)
+    raw, words, source = _read_description(document, base_url, account, words)
     changes = compare(known_interface(), facts_of(raw, words), usage_by_operation())
     broken = sum(change.breaks and get_call_facts(change.operation).need is Need.NEEDED for change in changes)
     if as_json:
@@ -55,7 +55,7 @@ def show_drift(
         found = {"source": source, "breaks": bool(broken), "changes": told}
         print_json(found)
     else:
-        _show(source, changes, broken)
+        _show_changes(source, changes, broken)
     if broken:
         raise SystemExit(FAILED)
 
@@ -74,21 +74,21 @@ def wire_words(provider: str, service: str) -> WireWords:
         ) from None
 
 
-def _described(
+def _read_description(
     document: Path | None, base_url: str | None, account: str | None, words: WireWords
 ) -> tuple[dict[str, Any], WireWords, str]:
     chosen = [name for name in (document, base_url, account) if name is not None]
     if len(chosen) > 1:
         raise InputError("give one of a file, --base-url and --account")
     if document is not None:
-        return _read(document), words, str(document)
+        return _read_file(document), words, str(document)
     if account is not None:
         from prefect_assay.cli.prefect_api import saved_account
 
         block = saved_account(account).credentials
         own = WireWords(provider=block.provider_word, service=block.service_word)
         with block.get_client() as client:
-            return _fetched(client), own, client.base_url
+            return _fetch_description(client), own, client.base_url
     address = base_url or os.environ.get(ADDRESS_VARIABLE)
     if not address:
         raise InputError(
@@ -96,10 +96,10 @@ def _described(
         )
     # without a token everything but the partners' routes is described (contract 1)
     with AssayClient(address, os.environ.get(TOKEN_VARIABLE) or None, words=words) as client:
-        return _fetched(client), words, client.base_url
+        return _fetch_description(client), words, client.base_url
 
 
-def _fetched(client: AssayClient) -> dict[str, Any]:
+def _fetch_description(client: AssayClient) -> dict[str, Any]:
     try:
         found: dict[str, Any] = client.service.get_openapi()
     except UnexpectedAnswer as error:
@@ -107,7 +107,7 @@ def _fetched(client: AssayClient) -> dict[str, Any]:
     return found
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
     except OSError as error:
@@ -119,15 +119,19 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
+def _show_changes(source: str, changes: tuple[Change, ...], broken: int) -> None:
     """The calls, those that would break first, and below each its differences."""
-    line = plain().print
+    line = make_plain_console().print
     by_need = sorted(changes, key=lambda change: list(Need).index(get_call_facts(change.operation).need))
     for operation in dict.fromkeys(change.operation for change in by_need):
         line(f"{operation}  ({get_call_facts(operation).need})", style="bold")
         for change in changes:
             if change.operation == operation:
-                what = change.what if change.place or change.kind == "new" else f"gone: {_without(operation)}"
+                what = (
+                    change.what
+                    if change.place or change.kind == "new"
+                    else f"gone: {_describe_without(operation)}"
+                )
                 line(f"  {_MARKS[change.effect]:6}  {what}", style="red" if change.breaks else None)
     if broken:
         verdict = f"{many(broken, 'difference')} would break what a campaign needs, {len(changes) - broken} would not"
@@ -138,6 +142,6 @@ def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
     line(f"{source}: {verdict}", style="red" if broken else "green")
 
 
-def _without(operation: str) -> str:
+def _describe_without(operation: str) -> str:
     """What a campaign does without a call."""
     return f"without it {get_call_facts(operation).without}"

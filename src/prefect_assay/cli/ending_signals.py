@@ -46,7 +46,7 @@ class EndingSignals:
         if number != signal.SIGALRM:
             self._number = number
             signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS, _REPEAT_SECONDS)
-        if _importing(frame):
+        if _is_importing(frame):
             return  # the timer calls again
         if self._number == signal.SIGINT:
             raise KeyboardInterrupt
@@ -54,7 +54,7 @@ class EndingSignals:
             raise SystemExit(_EXIT_BASE + self._number)
 
 
-def _importing(frame: FrameType | None) -> bool:
+def _is_importing(frame: FrameType | None) -> bool:
     while frame is not None:
         if frame.f_globals.get("__name__") == _IMPORTING:
             return True

@@ -41,7 +41,7 @@ def exit_code(error: AssayError) -> int:
 
 
 @contextmanager
-def reported(*, as_json: bool = False) -> Iterator[None]:
+def report_errors(*, as_json: bool = False) -> Iterator[None]:
     """Turn this package's errors into a message and an exit code, Ctrl-C into 130, also at a question; others keep their traceback.
 
     The command and its children run with a NO_PROXY that httpx can read.
@@ -54,7 +54,7 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
         yield
     except AssayError as error:
         if as_json:
-            print(json.dumps({"error": describe(error)}, indent=2))
+            print(json.dumps({"error": describe_error(error)}, indent=2))
         else:
             print(f"Error: {clean_text(str(getattr(error, 'whole', error)))}", file=sys.stderr)
         raise SystemExit(exit_code(error)) from None
@@ -80,7 +80,7 @@ def refuse_direction(is_higher_better: bool | None, why: str) -> None:  # noqa: 
     )
 
 
-def describe(error: AssayError) -> dict[str, object]:
+def describe_error(error: AssayError) -> dict[str, object]:
     """The error as JSON: type, message, every finding, and whether a retry may help."""
     findings = getattr(error, "findings", None) or getattr(error, "errors", None)
     return {

@@ -13,7 +13,7 @@ import typer
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from prefect_assay.cli.failures import reported
+from prefect_assay.cli.failures import report_errors
 from prefect_assay.errors import InputError
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def _with_models(command: Callable[..., T], leave_out: frozenset[str]) -> Callab
 
     @wraps(command)
     def call(**values: Any) -> T:
-        with reported(as_json=values.get("as_json", False)):
+        with report_errors(as_json=values.get("as_json", False)):
             typed = {name: build_model(model, name, values) for name, model in models.items()}
         others = {name: value for name, value in values.items() if name in signature.parameters}
         return command(**others, **typed)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from prefect_assay.cli.output import plain
+from prefect_assay.cli.output import make_plain_console
 from prefect_assay.orders.open_items import WORDS, OpenKind, OpenMoney
 from prefect_assay.service.models.billing import usd
 
@@ -23,14 +23,14 @@ def find_open_money(client: "SyncPrefectClient") -> OpenMoney:
 
 def show_open_money(money: OpenMoney, *, nothing: str | None = None) -> None:
     """Print the sums, then each item with what to do and its link in a line of its own; `nothing` if there is none."""
-    say = plain().print
+    say = make_plain_console().print
     if money.line:
-        for part in _wrapped(f"Open money, without VAT: {money.line}"):
+        for part in _wrap_line(f"Open money, without VAT: {money.line}"):
             say(part)
     elif nothing and money.complete:
         say(nothing)
-    for line in _lines(money, datetime.now(UTC)):
-        for part in _wrapped(f"  {line}"):
+    for line in _list_lines(money, datetime.now(UTC)):
+        for part in _wrap_line(f"  {line}"):
             say(part)
 
 
@@ -44,7 +44,7 @@ def as_json(money: OpenMoney) -> dict[str, Any]:
     }
 
 
-def _lines(money: OpenMoney, now: datetime) -> Iterator[str]:
+def _list_lines(money: OpenMoney, now: datetime) -> Iterator[str]:
     """Each item in lines that fit a terminal; a link has a line of its own, which can be copied whole."""
     for item in money.items:
         days = max(0, (now - item.since).days)
@@ -61,7 +61,7 @@ def _lines(money: OpenMoney, now: datetime) -> Iterator[str]:
         yield f"Note: {note}"
 
 
-def _wrapped(line: str) -> Iterable[str]:
+def _wrap_line(line: str) -> Iterable[str]:
     if line.lstrip().startswith("http"):
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))

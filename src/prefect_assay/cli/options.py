@@ -10,7 +10,7 @@ from prefect_assay.service.bounds import NUMBER_MAX
 MAIN: Final = "main"  # the name that `prefect-assay init` saves an account under
 
 
-def number(text: str, lowest: float = -NUMBER_MAX) -> Any:
+def number_option(text: str, lowest: float = -NUMBER_MAX) -> Any:
     """An option that takes a finite number."""
     return typer.Option(min=lowest, max=NUMBER_MAX, help=text)
 

@@ -21,7 +21,7 @@ class TerminalConsole(Console):
         return super().render_str(clean_text(text), **options)
 
 
-def plain(*, stderr: bool = False) -> Console:
+def make_plain_console(*, stderr: bool = False) -> Console:
     """A console for lines: neither wrapped nor highlighted, no markup and no `:name:` of emoji. Tables need one that wraps."""
     return TerminalConsole(stderr=stderr, soft_wrap=True, markup=False, emoji=False, highlight=False)
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path
 
 from prefect_assay.campaigns.approval.terms import describe_account
-from prefect_assay.campaigns.rehearsal import Rehearsal, fields_as_json, make_bundle, rehearse
+from prefect_assay.campaigns.rehearsal import Rehearsal, fields_as_json, make_bundle, rehearse_account
 from prefect_assay.cli.designs.sequences import check_locally, read_file
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import InputError
@@ -40,7 +40,7 @@ def run_rehearsal(
     sequences = read_file(designs, reading)
     check_locally(sequences, assay, reading.designs_per_experiment)
     block = saved_account(account)
-    found = rehearse(block, sequences, assay, reading)
+    found = rehearse_account(block, sequences, assay, reading)
     try:
         path.write_bytes(make_bundle(found, block, sequences))
     except OSError as error:
@@ -58,13 +58,13 @@ def run_rehearsal(
             }
         )
     else:
-        _show(found, path)
+        _show_rehearsal(found, path)
     if not found.is_ready:
         raise SystemExit(FAILED)
 
 
-def _show(rehearsal: Rehearsal, path: Path) -> None:
-    line = plain().print
+def _show_rehearsal(rehearsal: Rehearsal, path: Path) -> None:
+    line = make_plain_console().print
     line(describe_account(rehearsal.account))
     table = plain_table()
     table.add_column("Step")
@@ -90,7 +90,7 @@ def _show(rehearsal: Rehearsal, path: Path) -> None:
 
 def _show_fields(fields: Sequence[SeenField]) -> None:
     """One line per call: how many fields are read, and the names of all others."""
-    line = plain().print
+    line = make_plain_console().print
     line("\nFields of the service's answers:")
     for operation in dict.fromkeys(one.operation for one in fields):
         of_call = [one for one in fields if one.operation == operation]

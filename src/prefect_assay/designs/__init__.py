@@ -3,7 +3,7 @@
 Knows neither the service nor Prefect.
 """
 
-from prefect_assay.designs.campaign import campaign_digest, kept_attributes, split
+from prefect_assay.designs.campaign import campaign_digest, kept_attributes, split_into_batches
 from prefect_assay.designs.chains import refuse_target
 from prefect_assay.designs.liabilities import design_warnings
 from prefect_assay.designs.proposed import choices_csv, pool_of
@@ -23,5 +23,5 @@ __all__ = [
     "read_pool",
     "read_sequences",
     "refuse_target",
-    "split",
+    "split_into_batches",
 ]

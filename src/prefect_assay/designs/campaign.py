@@ -21,7 +21,7 @@ from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.words import many
 
 
-def split(sequences: Sequences, assay: Assay, per_experiment: int) -> tuple[Batch, ...]:
+def split_into_batches(sequences: Sequences, assay: Assay, per_experiment: int) -> tuple[Batch, ...]:
     """Divide designs over experiments of at most `per_experiment` sequences, controls included in each.
 
     Raises:
@@ -39,11 +39,11 @@ def split(sequences: Sequences, assay: Assay, per_experiment: int) -> tuple[Batc
     if counts := ASSAY_TYPES[assay.experiment_type].sequence_counts:
         sizes = _counted_sizes(counts, assay, len(designs), len(controls), per_experiment)
     else:
-        sizes = _sizes(len(designs), len(controls), per_experiment)
-    return tuple(_batches(designs, controls, sizes))
+        sizes = _compute_sizes(len(designs), len(controls), per_experiment)
+    return tuple(_make_batches(designs, controls, sizes))
 
 
-def _sizes(designs: int, controls: int, per_experiment: int) -> list[int]:
+def _compute_sizes(designs: int, controls: int, per_experiment: int) -> list[int]:
     """Designs per batch, without controls."""
     room = per_experiment - controls
     if room < 1:
@@ -79,7 +79,7 @@ def _counted_sizes(
     batch = SequenceCounts(smallest, largest, step)
     batches = _count_batches(batch, designs, controls)
     if batches is None:
-        raise InvalidSpec([f"sequences: {rule}; {_advice(batch, designs, controls)}"])
+        raise InvalidSpec([f"sequences: {rule}; {_give_advice(batch, designs, controls)}"])
     extra = designs + batches * controls - batches * smallest
     sizes = []
     for _ in range(batches):
@@ -100,7 +100,7 @@ def _count_batches(batch: SequenceCounts, designs: int, controls: int) -> int | 
     return None
 
 
-def _advice(batch: SequenceCounts, designs: int, controls: int) -> str:
+def _give_advice(batch: SequenceCounts, designs: int, controls: int) -> str:
     def fits(number: int) -> bool:
         return _count_batches(batch, number, controls) is not None
 
@@ -111,7 +111,7 @@ def _advice(batch: SequenceCounts, designs: int, controls: int) -> str:
     return f"{many(designs, 'design')}{beside} cannot be divided so; add {more}{leave}"
 
 
-def _batches(
+def _make_batches(
     designs: list[ProteinSequence], controls: list[ProteinSequence], sizes: list[int]
 ) -> list[Batch]:
     batches = []
@@ -132,11 +132,13 @@ def campaign_digest(sequences: Sequences, assay: Assay) -> str:
         {"name": s.name, "aa_string": s.aa_string, "control": s.control, "metadata": s.metadata}
         for s in sorted(sequences.items, key=lambda sequence: sequence.name)
     ]
-    material = json.dumps([_assay(assay), designs], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    material = json.dumps(
+        [_describe_assay(assay), designs], sort_keys=True, separators=(",", ":"), ensure_ascii=True
+    )
     return hashlib.sha256(material.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
-def _assay(assay: Assay) -> dict[str, object]:
+def _describe_assay(assay: Assay) -> dict[str, object]:
     chosen: dict[str, object] = assay.model_dump(mode="json", exclude_none=True)
     if assay.effective_method:
         chosen["method"] = assay.effective_method.value

@@ -54,13 +54,13 @@ class Candidate(StoredModel):
 
 def parents_of(attributes: Mapping[str, str]) -> tuple[str, ...]:
     """The names of the parents in the designer's columns of one design."""
-    found = [(place, cell) for title, cell in attributes.items() if (place := _place(title)) is not None]
+    found = [(place, cell) for title, cell in attributes.items() if (place := _find_place(title)) is not None]
     cell = min(found)[1] if found else ""
     return tuple(name for part in cell.split(_SEPARATOR) if (name := part.strip()))
 
 
 @lru_cache(maxsize=4096)
-def _place(title: str) -> int | None:
+def _find_place(title: str) -> int | None:
     """The place of a title of parents; asked for every column of a million candidates."""
     key = title.casefold()
     return PARENT_COLUMNS.index(key) if key in PARENT_COLUMNS else None

@@ -7,7 +7,7 @@ from typing import Final
 
 from prefect_assay.designs.doubt import KEEP, Doubts, Known, find_doubts, pieces_of
 from prefect_assay.designs.options import ReadingOptions
-from prefect_assay.designs.readers.records import Rows, SourceErrors, checked
+from prefect_assay.designs.readers.records import Rows, SourceErrors, check_rows
 from prefect_assay.designs.tables import UnreadableFile
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.service.models.sequences import Pool, ReadingReport, Sequences
@@ -44,7 +44,7 @@ def choose_chains(rows: Rows, reading: ReadingOptions) -> None:
         rows.notes.append(f"'/' separates the chains of {many(len(split), 'design')}")
     if not any(CHAIN_SEPARATOR in residues for residues in rows.residues):
         return
-    wanted = _numbers(reading.chain)
+    wanted = _list_numbers(reading.chain)
     before = len(set(rows.residues))
     for at, text in enumerate(rows.residues):
         chains = text.split(CHAIN_SEPARATOR)
@@ -62,7 +62,7 @@ def choose_chains(rows: Rows, reading: ReadingOptions) -> None:
     rows.notes.append(f"chain {reading.chain} of each design was taken; the other chains are not ordered")
 
 
-def _numbers(chain: str) -> list[int]:
+def _list_numbers(chain: str) -> list[int]:
     parts = [part.strip() for part in re.split("[,:]", chain)]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise UnreadableFile(
@@ -71,7 +71,7 @@ def _numbers(chain: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def settled(pool: Pool, rows: Rows, reading: ReadingOptions, said: Sequence[str]) -> Pool:
+def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, said: Sequence[str]) -> Pool:
     """The pool with its report, after a look at what the designs share.
 
     Raises:
@@ -79,10 +79,10 @@ def settled(pool: Pool, rows: Rows, reading: ReadingOptions, said: Sequence[str]
     """
     known = [Known(_COLUMN, target) for target in rows.read.targets]
     known += [Known(TARGET, chain) for chain in _target_chains(reading)]
-    doubts = _doubts(pool, known, rows.read.natives)
+    doubts = _find_doubts(pool, known, rows.read.natives)
     cut = None
     if reading.chain is not None and not rows.read.chain_taken:
-        cut = _cut(pool, rows, reading, known, doubts)
+        cut = _cut_fused(pool, rows, reading, known, doubts)
     if cut is not None:
         pool, doubts = cut
     found = [*rows.read.asked, *doubts.refused, *doubts.asked]
@@ -94,7 +94,7 @@ def settled(pool: Pool, rows: Rows, reading: ReadingOptions, said: Sequence[str]
         *doubts.said,
         *mangled_names(pool.names),
     ]
-    return replace(pool, report=_report(pool, rows, said))
+    return replace(pool, report=_make_report(pool, rows, said))
 
 
 def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOptions) -> None:
@@ -103,7 +103,7 @@ def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOpti
     Raises:
         InvalidSequences: names the designs and the option.
     """
-    residues = _letters(target or "")
+    residues = _normalize_residues(target or "")
     if not residues or reading.keep_shared:
         return
     designs = [item for item in sequences.items if not item.control]
@@ -119,7 +119,7 @@ def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOpti
 def _target_chains(reading: ReadingOptions) -> list[str]:
     if not reading.target_sequence:
         return []
-    residues = _letters(reading.target_sequence)
+    residues = _normalize_residues(reading.target_sequence)
     if not residues:
         raise InvalidSequences(
             ["target_sequence: give the residues of the target, in the letters of amino acids"]
@@ -127,7 +127,7 @@ def _target_chains(reading: ReadingOptions) -> list[str]:
     return residues.split(CHAIN_SEPARATOR)
 
 
-def _letters(text: str) -> str:
+def _normalize_residues(text: str) -> str:
     """Residues in upper case; empty if there is anything else."""
     lines = text.strip().splitlines()
     plain = (
@@ -136,7 +136,7 @@ def _letters(text: str) -> str:
     return plain if plain and set(plain) <= AMINO_ACIDS | {CHAIN_SEPARATOR} else ""
 
 
-def _doubts(pool: Pool, known: Sequence[Known], natives: Sequence[str]) -> Doubts:
+def _find_doubts(pool: Pool, known: Sequence[Known], natives: Sequence[str]) -> Doubts:
     names: Sequence[str] = pool.names
     residues: Sequence[str] = pool.residues
     if pool.controls:
@@ -146,11 +146,11 @@ def _doubts(pool: Pool, known: Sequence[Known], natives: Sequence[str]) -> Doubt
     return find_doubts(names, residues, known, plain)
 
 
-def _cut(
+def _cut_fused(
     pool: Pool, rows: Rows, reading: ReadingOptions, known: Sequence[Known], doubts: Doubts
 ) -> tuple[Pool, Doubts] | None:
     """Cut fused designs into the target and the rest; None if there is nothing to cut."""
-    wanted = _wanted(reading)
+    wanted = _count_wanted_chains(reading)
     if doubts.refused:
         target = next(
             (each.residues for each in known if any(each.what in line for line in doubts.refused)), None
@@ -205,7 +205,7 @@ def _cut(
         notes=[*pool.notes, f"part {wanted} of each design was taken: cut from {what}"],
     )
     again.lines.extend(range(1, len(pool) + 1))
-    cut = checked(again, pool.source, errors, as_protein=reading.as_protein)
+    cut = check_rows(again, pool.source, errors, as_protein=reading.as_protein)
     errors.check()
     kept_now = dict(cut.duplicates)
     earlier = tuple((left, kept_now.get(kept, kept)) for left, kept in pool.duplicates)
@@ -214,12 +214,12 @@ def _cut(
         duplicates=(*earlier, *cut.duplicates),
         duplicate_extras=(*pool.duplicate_extras, *cut.duplicate_extras),
     )
-    return cut, _doubts(cut, known, ())
+    return cut, _find_doubts(cut, known, ())
 
 
-def _wanted(reading: ReadingOptions) -> int:
+def _count_wanted_chains(reading: ReadingOptions) -> int:
     try:
-        numbers = _numbers(reading.chain or "")
+        numbers = _list_numbers(reading.chain or "")
     except UnreadableFile as error:
         raise InvalidSequences([error.message]) from None
     if len(numbers) > 1:
@@ -247,7 +247,7 @@ _START: Final = 3  # letters, which many names have in common
 _MAY_BE = re.compile(rf"[0-9#]|{_MONTH}", re.IGNORECASE)
 
 
-def _report(pool: Pool, rows: Rows, said: Sequence[str]) -> ReadingReport:
+def _make_report(pool: Pool, rows: Rows, said: Sequence[str]) -> ReadingReport:
     read = rows.read
     return ReadingReport(
         format=read.format,

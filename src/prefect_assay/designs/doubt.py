@@ -75,7 +75,7 @@ def find_doubts(
     return doubts
 
 
-def spread(items: Sequence[T], most: int = _SAMPLE) -> Sequence[T]:
+def pick_evenly(items: Sequence[T], most: int = _SAMPLE) -> Sequence[T]:
     """At most so many, evenly over all of them."""
     if len(items) <= most:
         return items
@@ -83,12 +83,12 @@ def spread(items: Sequence[T], most: int = _SAMPLE) -> Sequence[T]:
 
 
 @lru_cache(maxsize=4 * _SAMPLE)  # each design of a sample is compared with several others
-def words(chain: str) -> frozenset[str]:
+def split_into_words(chain: str) -> frozenset[str]:
     """Every stretch of four residues."""
     return frozenset(chain[at : at + WORD] for at in range(len(chain) - WORD + 1))
 
 
-def covered(chain: str, other: frozenset[str]) -> list[bool]:
+def mark_covered(chain: str, other: frozenset[str]) -> list[bool]:
     """Which residues are in a stretch that the other protein also has."""
     mask = [False] * len(chain)
     for at in range(len(chain) - WORD + 1):
@@ -100,10 +100,12 @@ def covered(chain: str, other: frozenset[str]) -> list[bool]:
 def is_alike(chain: str, other: str) -> bool:
     """Whether two chains may be variants of one protein."""
     same = sum(map(str.__eq__, chain, other))
-    return _likeness(chain, words(other)) >= _UNRELATED or same >= _RELATED * max(len(chain), len(other))
+    return _measure_likeness(chain, split_into_words(other)) >= _UNRELATED or same >= _RELATED * max(
+        len(chain), len(other)
+    )
 
 
-def densest(mask: Sequence[bool]) -> tuple[int, int]:
+def find_densest(mask: Sequence[bool]) -> tuple[int, int]:
     """The stretch that is mostly covered: at least two of three residues, and not extended by less."""
     best, start, score, found = 0, 0, 0, (0, 0)
     for at, hit in enumerate(mask):
@@ -125,10 +127,10 @@ def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known
     found = [at for at, text in enumerate(residues) if is_in(text, target)]
     if not found:
         return
-    listed = _names([names[at] for at in found])
-    where = {_place(residues[at], target) for at in found}
+    listed = _join_names([names[at] for at in found])
+    where = {_describe_place(residues[at], target) for at in found}
     place = where.pop() if len(where) == 1 else "a chain or a part"
-    line = f"{place} of {len(found):,} of {many(len(residues), 'design')} is {known.what} ({_shown(target)}): {listed}"
+    line = f"{place} of {len(found):,} of {many(len(residues), 'design')} is {known.what} ({_shorten(target)}): {listed}"
     doubts.refused.append(
         f"{line}. {CHAIN.format(_other_chain(residues[found[0]], target))} orders the rest, {KEEP} all of it, "
         "or leave these designs out"
@@ -148,8 +150,8 @@ def part_of(chain: str, target: str) -> tuple[int, int] | None:
         at = chain.find(target)
         return None if at < 0 else (at, at + len(target))
     own = _without_parts(target)
-    known = words(own if sum(letter != "-" for letter in own) >= SHARED_FROM else target)
-    start, end = densest(covered(chain, known))
+    known = split_into_words(own if sum(letter != "-" for letter in own) >= SHARED_FROM else target)
+    start, end = find_densest(mark_covered(chain, known))
     if end - start < min(SHARED_FROM, round(_MOST * len(target))):
         return None
     return _to_its_ends(chain, target, start, end)
@@ -173,7 +175,7 @@ def _to_its_ends(chain: str, target: str, start: int, end: int) -> tuple[int, in
     return max(0, start), end
 
 
-def _place(design: str, target: str) -> str:
+def _describe_place(design: str, target: str) -> str:
     chains = design.split(CHAIN_SEPARATOR)
     at = next(at for at, chain in enumerate(chains) if part_of(chain, target))
     start, end = part_of(chains[at], target) or (0, 0)
@@ -221,10 +223,10 @@ def _look_for_natives(residues: Sequence[str], natives: Iterable[str], doubts: D
         where = next(
             d.split(CHAIN_SEPARATOR).index(chain) + 1 for d in residues if chain in d.split(CHAIN_SEPARATOR)
         )
-        line = f"chain {where} of {count:,} of {many(len(residues), 'design')} ({_shown(chain)}) equals the native input"
+        line = f"chain {where} of {count:,} of {many(len(residues), 'design')} ({_shorten(chain)}) equals the native input"
         if count > 1:
             doubts.refused.append(
-                f"{line}: it was fixed, as a target is. {CHAIN.format(_others(residues, where))} orders the rest, {KEEP} both"
+                f"{line}: it was fixed, as a target is. {CHAIN.format(_list_other_chains(residues, where))} orders the rest, {KEEP} both"
             )
         else:
             doubts.said.append(line)
@@ -248,11 +250,13 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
     for chain in sorted(shared, key=lambda each: -len(each)):
         kind = antibody_chain(chain)
         where = next(chains.index(chain) + 1 for chains in designs if chain in chains)
-        line = f"chain {where} is the same in {_of(counts[chain], len(designs))} ({_shown(chain)})"
+        line = (
+            f"chain {where} is the same in {_format_share(counts[chain], len(designs))} ({_shorten(chain)})"
+        )
         if (
             kind
             and (antibody in {None, kind} or is_pair)
-            and _pairs(designs, chain, "light" if kind == "heavy" else "heavy")
+            and _is_pairing(designs, chain, "light" if kind == "heavy" else "heavy")
         ):
             antibody = kind
             doubts.said.append(f"{line}: a common {kind} chain")
@@ -261,14 +265,14 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
             doubts.said.append(line)
             continue
         asked = True
-        doubts.asked.append(_which(line, _others(residues, where)))
+        doubts.asked.append(_name_chain(line, _list_other_chains(residues, where)))
     if not asked:
         _look_at_similar_chains(residues, designs, shared, doubts)
 
 
-def _pairs(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool:
+def _is_pairing(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool:
     """Whether the chain's partners are antibody chains of the other kind."""
-    beside = [other for chains in spread(designs) for other in chains if other != chain]
+    beside = [other for chains in pick_evenly(designs) for other in chains if other != chain]
     found = sum(antibody_chain(other) == kind for other in beside)
     return found >= _MOST * len(beside) / 2 and found > 0
 
@@ -278,12 +282,15 @@ def _look_at_similar_chains(
 ) -> None:
     """A chain with small differences in all, next to chains that are unrelated."""
     usual = Counter(map(len, designs)).most_common(1)[0][0]
-    sample = [chains for chains in spread(designs) if len(chains) == usual]
+    sample = [chains for chains in pick_evenly(designs) if len(chains) == usual]
     for reference in {0: sample[0], 1: sample[len(sample) // 2]}.values():
         others = [chains for chains in sample if chains is not reference]
         if not others:
             return
-        alike = [[_likeness(reference[at], words(chains[at])) for chains in others] for at in range(usual)]
+        alike = [
+            [_measure_likeness(reference[at], split_into_words(chains[at])) for chains in others]
+            for at in range(usual)
+        ]
         # Of antibodies the frameworks are alike.
         limits = [_MOST if antibody_chain(chain) else _UNRELATED for chain in reference]
         varied = [
@@ -293,14 +300,14 @@ def _look_at_similar_chains(
             if at in varied or not varied or reference[at] in shared or antibody_chain(reference[at]):
                 continue
             if sum(each >= _ALIKE for each in alike[at]) >= _MOST * len(others):
-                line = f"chain {at + 1} is nearly the same in all {len(designs):,} designs ({_shown(reference[at])})"
-                doubts.asked.append(_which(line, _others(residues, at + 1)))
+                line = f"chain {at + 1} is nearly the same in all {len(designs):,} designs ({_shorten(reference[at])})"
+                doubts.asked.append(_name_chain(line, _list_other_chains(residues, at + 1)))
                 return
 
 
-def _likeness(chain: str, other: frozenset[str]) -> float:
+def _measure_likeness(chain: str, other: frozenset[str]) -> float:
     """The part of a chain that is in stretches which the other one, given as its words, also has."""
-    mask = covered(chain, other)
+    mask = mark_covered(chain, other)
     return sum(mask) / len(mask) if mask else 0.0
 
 
@@ -320,7 +327,7 @@ def _look_at_ends(residues: Sequence[str], doubts: Doubts) -> None:
     chains = []
     if CHAIN_SEPARATOR in "".join(residues):
         columns = [("", [text for text in residues if CHAIN_SEPARATOR not in text])]
-        chains = [text.split(CHAIN_SEPARATOR) for text in spread(residues) if CHAIN_SEPARATOR in text]
+        chains = [text.split(CHAIN_SEPARATOR) for text in pick_evenly(residues) if CHAIN_SEPARATOR in text]
     columns += [
         (f" of chain {at + 1}", [each[at] for each in chains if len(each) > at])
         for at in range(max(map(len, chains), default=0))
@@ -328,30 +335,30 @@ def _look_at_ends(residues: Sequence[str], doubts: Doubts) -> None:
     for which, texts in columns:
         if len(texts) < 2:  # noqa: PLR2004 - a single design shares nothing
             continue
-        sample = list(dict.fromkeys(spread(texts)))
-        known = {text: words(text) for text in sample}
+        sample = list(dict.fromkeys(pick_evenly(texts)))
+        known = {text: split_into_words(text) for text in sample}
         for reference in dict.fromkeys((sample[0], sample[len(sample) // 2], sample[-1])):
             others = [text for text in sample if text != reference]
             near = [text for text in others if len(known[reference] & known[text]) >= _WORDS_IN_COMMON]
-            found = [shared for other in near if (shared := _beside(reference, other, known[other]))]
+            found = [shared for other in near if (shared := _find_shared_end(reference, other, known[other]))]
             if found and len(found) >= max(1, _PAIRS * len(others)):
-                part = _middle(reference, found)
-                sharing = 1 + sum(_has(other, part) for other in others)
+                part = _find_median(reference, found)
+                sharing = 1 + sum(_has_part(other, part) for other in others)
                 if sharing >= _MOST * len(sample):
                     _ask_about_end(reference, part, texts, which, doubts)
                     return
 
 
-def _beside(reference: str, other: str, known: frozenset[str]) -> _Shared | None:
+def _find_shared_end(reference: str, other: str, known: frozenset[str]) -> _Shared | None:
     """The stretch at an end that two designs share, if it is unexplained and the rests are unrelated."""
-    mask = covered(reference, known)
+    mask = mark_covered(reference, known)
     # A dense stretch of that length has at least two of three residues.
     if min(len(reference), len(other)) < 2 * SHARED_FROM or 3 * sum(mask) < 2 * SHARED_FROM:
         return None
     antibodies = variable_domains(reference) if variable_domains(other) else []
     for domain in antibodies:  # whose frameworks are alike: what counts is what is next to them
         mask[domain.start : domain.end] = [False] * (domain.end - domain.start)
-    start, end = densest(mask)
+    start, end = find_densest(mask)
     if end - start < SHARED_FROM or (start > _LOOSE and len(reference) - end > _LOOSE):
         return None
     rest = mask[:start] + mask[end:]
@@ -367,7 +374,7 @@ def _beside(reference: str, other: str, known: frozenset[str]) -> _Shared | None
 
 def _are_variants(chain: str, other: str) -> bool:
     """Whether a third of the residues that differ in words are the same at their places, from either end."""
-    mask = covered(chain, words(other))
+    mask = mark_covered(chain, split_into_words(other))
     open_to = [at for at, hit in enumerate(mask) if not hit]
     shift = len(other) - len(chain)
     same = (
@@ -384,19 +391,19 @@ def _is_explained(chain: str, start: int, end: int, mask: Sequence[bool]) -> boo
     return sum(open_to) < SHARED_FROM
 
 
-def _middle(reference: str, found: Sequence[_Shared]) -> str:
+def _find_median(reference: str, found: Sequence[_Shared]) -> str:
     """The median of the stretches."""
     start = sorted(each.start for each in found)[len(found) // 2]
     end = sorted(each.end for each in found)[len(found) // 2]
     return reference[start:end]
 
 
-def _has(chain: str, part: str) -> bool:
-    return _likeness(part, words(chain)) >= _ALIKE
+def _has_part(chain: str, part: str) -> bool:
+    return _measure_likeness(part, split_into_words(chain)) >= _ALIKE
 
 
 def _ask_about_end(reference: str, part: str, texts: Sequence[str], which: str, doubts: Doubts) -> None:
-    count = sum(_has(text, part) for text in texts) if len(texts) <= _SAID_SAMPLE else len(texts)
+    count = sum(_has_part(text, part) for text in texts) if len(texts) <= _SAID_SAMPLE else len(texts)
     start = reference.index(part)
     at_end = start > len(reference) - start - len(part)
     exact = _common_end(texts)
@@ -405,8 +412,8 @@ def _ask_about_end(reference: str, part: str, texts: Sequence[str], which: str, 
     side = "end in" if at_end else "begin with"
     same = "the same" if part == exact or all(part in text for text in texts) else "nearly the same"
     doubts.asked.append(
-        _which(
-            f"{_of(count, len(texts))} {side} {same} {len(part)} residues{which} ({_shown(part)}), and the rest is unrelated",
+        _name_chain(
+            f"{_format_share(count, len(texts))} {side} {same} {len(part)} residues{which} ({_shorten(part)}), and the rest is unrelated",
             "1" if at_end else "2",
             exact="" if doubts.shared_end else " in addition to --target-sequence (its residues)",
         )
@@ -444,9 +451,9 @@ def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
         ending = _common_end(residues)
         if len(ending) >= _SAID_FROM and CHAIN_SEPARATOR not in ending and len(ending) < len(residues[0]):
             doubts.said.append(
-                f"all {len(residues):,} designs share their last {len(ending)} residues ({_shown(ending)})"
+                f"all {len(residues):,} designs share their last {len(ending)} residues ({_shorten(ending)})"
             )
-    sample = spread(residues, _PARTS_SAMPLE)
+    sample = pick_evenly(residues, _PARTS_SAMPLE)
     counts: Counter[str] = Counter()
     for design in sample:
         chains = design.split(CHAIN_SEPARATOR)
@@ -463,23 +470,23 @@ def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
 # -- words
 
 
-def _which(line: str, chain: str, exact: str = "") -> str:
+def _name_chain(line: str, chain: str, exact: str = "") -> str:
     return f"{line}: is it the target? {CHAIN.format(chain)}{exact} orders the rest, {KEEP} all of it"
 
 
-def _others(residues: Sequence[str], where: int) -> str:
+def _list_other_chains(residues: Sequence[str], where: int) -> str:
     """The other chains, as the option takes them."""
-    number = max(text.count(CHAIN_SEPARATOR) for text in spread(residues)) + 1
+    number = max(text.count(CHAIN_SEPARATOR) for text in pick_evenly(residues)) + 1
     return ",".join(str(at) for at in range(1, number + 1) if at != where)
 
 
-def _of(count: int, number: int) -> str:
+def _format_share(count: int, number: int) -> str:
     return f"all {number:,} designs" if count == number else f"{count:,} of {number:,} designs"
 
 
-def _shown(residues: str) -> str:
+def _shorten(residues: str) -> str:
     return f"{len(residues)} residues, {residues[:10]}..." if len(residues) > 2 * _LOOSE else residues
 
 
-def _names(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return listed([*map(quoted, names)], _LISTED)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from prefect_assay.designs.candidate import Candidate
-from prefect_assay.designs.readers.columns import beside
-from prefect_assay.designs.readers.records import Rows, SourceErrors, checked
+from prefect_assay.designs.readers.columns import rename_clashing_title
+from prefect_assay.designs.readers.records import Rows, SourceErrors, check_rows
 from prefect_assay.designs.selection import REASON_COLUMN, Choice
 from prefect_assay.service.models.sequences import Pool
 
@@ -37,7 +37,7 @@ def pool_of(candidates: Iterable[Candidate], source: str = PROPOSED) -> Pool:
             rows.metadata[at] = dict(candidate.metadata)
     if not rows.names:
         errors.add("no sequences; propose at least one design")
-    pool = checked(rows, source, errors)
+    pool = check_rows(rows, source, errors)
     errors.check()
     return pool
 
@@ -49,7 +49,7 @@ def choices_csv(choices: Iterable[Choice]) -> bytes:
     the columns `sequence` (of a complex) and `binder_sequence` (chosen) has both.
     Cells are exact, because they are ordered: open the file with a spreadsheet program only if its names are trusted.
     """
-    lines = [_line(choice) for choice in choices]
+    lines = [_make_line(choice) for choice in choices]
     header = dict.fromkeys(title for line in lines for title in line if title not in _DECIDED)
     buffer = io.StringIO(newline="")
     writer = csv.DictWriter(buffer, [*(header or ("name", "sequence")), *_DECIDED], restval="")
@@ -58,7 +58,7 @@ def choices_csv(choices: Iterable[Choice]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def _line(choice: Choice) -> dict[str, Any]:
+def _make_line(choice: Choice) -> dict[str, Any]:
     design = choice.design()
     metadata = dict(design.metadata)
     return {
@@ -67,7 +67,7 @@ def _line(choice: Choice) -> dict[str, Any]:
         "control": "true" if design.control else "false",
         **metadata.pop(_FRAMEWORK, {}),
         **metadata,
-        **{beside(title): cell for title, cell in design.attributes.items()},
+        **{rename_clashing_title(title): cell for title, cell in design.attributes.items()},
         "selection_rank": choice.rank,
         "selection_score": "" if choice.score is None else f"{choice.score:.6g}",
         "selection_price_cents": "" if choice.price_cents is None else choice.price_cents,

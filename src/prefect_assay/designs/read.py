@@ -7,15 +7,15 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Final
 
 from prefect_assay.archive.sources import UnreadableSource, open_source
-from prefect_assay.designs.chains import choose_chains, settled
+from prefect_assay.designs.chains import choose_chains, settle_chains
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.designs.readers.chain_records import ask_about_repeated, settle_chain_records
 from prefect_assay.designs.readers.fasta import HEADER
-from prefect_assay.designs.readers.formats import fill
+from prefect_assay.designs.readers.formats import read_rows
 from prefect_assay.designs.readers.mutations import check_mutations
-from prefect_assay.designs.readers.records import Rows, SourceErrors, checked
+from prefect_assay.designs.readers.records import Rows, SourceErrors, check_rows
 from prefect_assay.designs.readers.row_checks import compare_rows_with_columns
-from prefect_assay.designs.tables import UnreadableFile, content
+from prefect_assay.designs.tables import UnreadableFile, read_content
 from prefect_assay.service.models.sequences import Duplicate, Pool, Sequences
 
 PASTED: Final = "pasted text"
@@ -42,8 +42,8 @@ def read_sequences(
         InvalidSequences: every error with file, line and sequence, or a doubt that needs a choice.
         ServiceUnavailable: the object storage did not answer; try again later.
     """
-    with _stream(source, text, data) as (stream, name):
-        pool = _read(stream, name, reading, MAX_SEQUENCES, MAX_CHARACTERS)
+    with _open_stream(source, text, data) as (stream, name):
+        pool = _read_stream(stream, name, reading, MAX_SEQUENCES, MAX_CHARACTERS)
     return Sequences(
         source=pool.source,
         items=tuple(pool),
@@ -57,8 +57,8 @@ def read_pool(
     source: str, *, text: str | None = None, data: bytes | None = None, reading: ReadingOptions = AS_WRITTEN
 ) -> Pool:
     """Read and check up to a million designs to choose from, with the checks and errors of `read_sequences`."""
-    with _stream(source, text, data) as (stream, name):
-        return _read(stream, name, reading, POOL_SEQUENCES, POOL_CHARACTERS)
+    with _open_stream(source, text, data) as (stream, name):
+        return _read_stream(stream, name, reading, POOL_SEQUENCES, POOL_CHARACTERS)
 
 
 def is_pasted(source: str) -> bool:
@@ -67,7 +67,7 @@ def is_pasted(source: str) -> bool:
 
 
 @contextmanager
-def _stream(source: str, text: str | None, data: bytes | None) -> Iterator[tuple[BinaryIO, str]]:
+def _open_stream(source: str, text: str | None, data: bytes | None) -> Iterator[tuple[BinaryIO, str]]:
     """The content, and the name of the source in messages."""
     if text is not None and data is not None:
         raise TypeError("give text or data, not both")
@@ -85,18 +85,20 @@ def _stream(source: str, text: str | None, data: bytes | None) -> Iterator[tuple
             raise SourceErrors(source).stop(str(error)) from None
 
 
-def _read(stream: BinaryIO, source: str, reading: ReadingOptions, sequences: int, characters: int) -> Pool:
+def _read_stream(
+    stream: BinaryIO, source: str, reading: ReadingOptions, sequences: int, characters: int
+) -> Pool:
     errors = SourceErrors(source)
     rows = Rows(limit=sequences)
     try:
         stem = PurePosixPath(source).name.partition(".")[0] or "complex"
-        fill(rows, content(stream, characters), errors, reading, stem)
+        read_rows(rows, read_content(stream, characters), errors, reading, stem)
         settle_chain_records(rows, reading, stem)
         compare_rows_with_columns(rows)
         choose_chains(rows, reading)
     except UnreadableFile as halt:
         rows.extras = [""] * len(rows.names)
-        checked(
+        check_rows(
             rows, source, errors, as_protein=reading.as_protein
         )  # what is wrong before that line is also listed
         raise errors.stop(halt.message, line=halt.line) from None
@@ -106,8 +108,8 @@ def _read(stream: BinaryIO, source: str, reading: ReadingOptions, sequences: int
     if mutated.refused and not reading.keep_shared:
         raise errors.stop(mutated.refused)
     said = [line for line in (mutated.refused, mutated.said) if line]
-    pool = checked(rows, source, errors, as_protein=reading.as_protein)
+    pool = check_rows(rows, source, errors, as_protein=reading.as_protein)
     errors.check()
     if pool.duplicates:
         ask_about_repeated(rows)
-    return settled(pool, rows, reading, said)
+    return settle_chains(pool, rows, reading, said)

@@ -28,23 +28,23 @@ def order_lines(designs: Sequences | Pool) -> tuple[str, ...]:
     if not residues:
         return ()
     return (
-        *_sizes(residues, controls),
-        f"first letters: {', '.join(map(_first, names[:_SHOWN], residues[:_SHOWN]))}",
-        *_columns(designs.report),
-        *(_kept(designs) if isinstance(designs, Sequences) else ()),
-        *_dropped(designs.report, duplicates),
+        *_describe_sizes(residues, controls),
+        f"first letters: {', '.join(map(_format_first, names[:_SHOWN], residues[:_SHOWN]))}",
+        *_describe_columns(designs.report),
+        *(_describe_kept(designs) if isinstance(designs, Sequences) else ()),
+        *_describe_dropped(designs.report, duplicates),
         *designs.notes,
         *designs.report.doubts,
     )
 
 
-def _sizes(residues: Sequence[str], controls: int) -> Iterator[str]:
+def _describe_sizes(residues: Sequence[str], controls: int) -> Iterator[str]:
     lengths = [len(text) - text.count(CHAIN_SEPARATOR) for text in residues]
     chains = Counter(text.count(CHAIN_SEPARATOR) + 1 for text in residues)
     each = "; ".join(f"{count:,} with {many(number, 'chain')}" for number, count in sorted(chains.items()))
     of_them = f", of them {many(controls, 'control')}" if controls else ""
     alike = f"{many(max(chains), 'chain')} each" if len(chains) == 1 else each
-    yield (f"{many(len(residues), 'design')}{of_them}: {_span(lengths)}; {alike}")
+    yield (f"{many(len(residues), 'design')}{of_them}: {_format_span(lengths)}; {alike}")
     if max(chains) > 1:
         several = [text.split(CHAIN_SEPARATOR) for text in residues if CHAIN_SEPARATOR in text]
         for at in range(max(chains)):
@@ -52,17 +52,17 @@ def _sizes(residues: Sequence[str], controls: int) -> Iterator[str]:
             yield f"chain {at + 1}: {min(found)} to {max(found)} residues; all chains are ordered"
 
 
-def _span(lengths: Sequence[int]) -> str:
+def _format_span(lengths: Sequence[int]) -> str:
     if min(lengths) == max(lengths):
         return f"{min(lengths)} residues"
     return f"{min(lengths)} to {max(lengths)} residues, median {median(lengths):g}"
 
 
-def _first(name: str, residues: str) -> str:
+def _format_first(name: str, residues: str) -> str:
     return f"{quoted(name)} {CHAIN_SEPARATOR.join(chain[:_LETTERS] for chain in residues.split(CHAIN_SEPARATOR))}..."
 
 
-def _columns(report: ReadingReport) -> Iterator[str]:
+def _describe_columns(report: ReadingReport) -> Iterator[str]:
     by = f" of {report.producer}" if report.producer else ""
     if report.columns:
         roles = ", ".join(f"{role} from {title}" for role, title in report.columns.items())
@@ -73,7 +73,7 @@ def _columns(report: ReadingReport) -> Iterator[str]:
         yield f"columns that also hold sequences, and were not taken: {', '.join(report.other_sequences)}"
 
 
-def _kept(designs: Sequences) -> Iterator[str]:
+def _describe_kept(designs: Sequences) -> Iterator[str]:
     """The designer's own columns: what becomes of each."""
     roles = set(designs.report.columns.values())
     kept = {title: None for item in designs.items for title in item.attributes if title not in roles}
@@ -84,19 +84,19 @@ def _kept(designs: Sequences) -> Iterator[str]:
         yield f"columns that are empty, and left out: {listed(empty, _TITLES_SHOWN)}"
 
 
-def _dropped(report: ReadingReport, duplicates: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _describe_dropped(report: ReadingReport, duplicates: Sequence[tuple[str, str]]) -> Iterator[str]:
     if duplicates:
         listed = ", ".join(f"{quoted(name)} (same as {quoted(kept)})" for name, kept in duplicates[:_SHOWN])
-        yield f"{many(len(duplicates), 'duplicate is', 'duplicates are')} left out: {listed}{_more(len(duplicates))}"
+        yield f"{many(len(duplicates), 'duplicate is', 'duplicates are')} left out: {listed}{_format_more(len(duplicates))}"
     if report.left_out_count:
         listed = ", ".join(f"{quoted(each.name)} ({each.reason})" for each in report.left_out[:_SHOWN])
-        yield f"{many(report.left_out_count, 'record is', 'records are')} left out: {listed}{_more(report.left_out_count)}"
+        yield f"{many(report.left_out_count, 'record is', 'records are')} left out: {listed}{_format_more(report.left_out_count)}"
     if report.renamed_count:
         listed = ", ".join(
             f"{quoted(written)} is {quoted(name)}" for written, name in report.renamed[:_SHOWN]
         )
-        yield f"{many(report.renamed_count, 'name was', 'names were')} changed: {listed}{_more(report.renamed_count)}"
+        yield f"{many(report.renamed_count, 'name was', 'names were')} changed: {listed}{_format_more(report.renamed_count)}"
 
 
-def _more(count: int) -> str:
+def _format_more(count: int) -> str:
     return f" and {count - _SHOWN:,} more" if count > _SHOWN else ""

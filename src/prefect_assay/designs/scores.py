@@ -29,41 +29,41 @@ def _words_in(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _kind(words: str, *, higher: bool, confidence: bool = False, tool: bool = False) -> ScoreKind:
+def _make_kind(words: str, *, higher: bool, confidence: bool = False, tool: bool = False) -> ScoreKind:
     return ScoreKind(_words_in(words), higher, confidence, tool)
 
 
-_RANK: Final = _kind("rank", higher=False)
+_RANK: Final = _make_kind("rank", higher=False)
 # The ones that a reader looks at first come first: the report draws a few columns only.
 _KINDS: Final = (
-    _kind("iptm iptmscore actifptm", higher=True, confidence=True),
-    _kind("ipsae", higher=True, confidence=True),
-    _kind("ipae paeinteraction interactionpae", higher=False, confidence=True),
-    _kind("pdockq pdockq2 dockq", higher=True, confidence=True),
-    _kind("lis ilis", higher=True, confidence=True),
+    _make_kind("iptm iptmscore actifptm", higher=True, confidence=True),
+    _make_kind("ipsae", higher=True, confidence=True),
+    _make_kind("ipae paeinteraction interactionpae", higher=False, confidence=True),
+    _make_kind("pdockq pdockq2 dockq", higher=True, confidence=True),
+    _make_kind("lis ilis", higher=True, confidence=True),
     # Boltz-2 gives log10 of IC50 as `affinity_pred_value`, and a probability with it.
-    _kind("kd ki ic50 ec50 affinitypredvalue affinitypredvalue1 affinitypredvalue2", higher=False),
-    _kind("pkd pki pic50 pec50", higher=True),
-    _kind("affinityprobability bindingprobability binderprobability probabilityofbinding bindprob pbind probbind", higher=True),
-    _kind("dg ddg deltag deltadeltag dgdsasa", higher=False),
+    _make_kind("kd ki ic50 ec50 affinitypredvalue affinitypredvalue1 affinitypredvalue2", higher=False),
+    _make_kind("pkd pki pic50 pec50", higher=True),
+    _make_kind("affinityprobability bindingprobability binderprobability probabilityofbinding bindprob pbind probbind", higher=True),
+    _make_kind("dg ddg deltag deltadeltag dgdsasa", higher=False),
     # Rosetta's `total_score` and `I_sc` are energies.
-    _kind("energy totalscore reu isc", higher=False),
-    _kind("plddt iplddt meanplddt complexplddt lddt", higher=True, confidence=True),
-    _kind("rmsd rms bbrmsd scrmsd carmsd irmsd lrmsd bindrmsd binderrmsd designrmsd", higher=False, confidence=True),
-    _kind("ptm", higher=True, confidence=True),
-    _kind("pae minpae predictedalignederror pde ipde gpde", higher=False, confidence=True),
-    _kind("confidence confidencescore rankingscore rankingconfidence", higher=True),
-    _kind("overallconfidence ligandconfidence qualityscore", higher=True),
-    _kind("nll negativeloglikelihood negloglikelihood crossentropy", higher=False),
-    _kind("perplexity pseudoperplexity ppl pppl", higher=False),
-    _kind("pll loglikelihood pseudologlikelihood loglik logprob logprobability llr", higher=True),
+    _make_kind("energy totalscore reu isc", higher=False),
+    _make_kind("plddt iplddt meanplddt complexplddt lddt", higher=True, confidence=True),
+    _make_kind("rmsd rms bbrmsd scrmsd carmsd irmsd lrmsd bindrmsd binderrmsd designrmsd", higher=False, confidence=True),
+    _make_kind("ptm", higher=True, confidence=True),
+    _make_kind("pae minpae predictedalignederror pde ipde gpde", higher=False, confidence=True),
+    _make_kind("confidence confidencescore rankingscore rankingconfidence", higher=True),
+    _make_kind("overallconfidence ligandconfidence qualityscore", higher=True),
+    _make_kind("nll negativeloglikelihood negloglikelihood crossentropy", higher=False),
+    _make_kind("perplexity pseudoperplexity ppl pppl", higher=False),
+    _make_kind("pll loglikelihood pseudologlikelihood loglik logprob logprobability llr", higher=True),
     # Their scores are mean negative log-likelihoods.
-    _kind("mpnn proteinmpnn ligandmpnn solublempnn globalscore", higher=False, tool=True),
-    _kind("seqrecovery sequencerecovery seqrec", higher=True),
-    _kind("tmscore gdt gdtts", higher=True),
-    _kind("shapecomplementarity shapecomplimentarity packstat dsasa deltasasa", higher=True),
-    _kind("clash clashes unsathbonds", higher=False),
-    _kind("fitness dmsscore", higher=True),
+    _make_kind("mpnn proteinmpnn ligandmpnn solublempnn globalscore", higher=False, tool=True),
+    _make_kind("seqrecovery sequencerecovery seqrec", higher=True),
+    _make_kind("tmscore gdt gdtts", higher=True),
+    _make_kind("shapecomplementarity shapecomplimentarity packstat dsasa deltasasa", higher=True),
+    _make_kind("clash clashes unsathbonds", higher=False),
+    _make_kind("fitness dmsscore", higher=True),
     _RANK,
 )  # fmt: skip
 _BY_WORD: Final = {word: place for place, kind in enumerate(_KINDS) for word in kind.words}
@@ -125,7 +125,7 @@ def is_bookkeeping(title: str) -> bool:
     kind = _kind_of(title)
     if kind is not None:
         return _KINDS[kind] is _RANK
-    words = _words(title)
+    words = _split_title(title)
     return (
         not words
         or not _BOOKKEEPING.isdisjoint(words)
@@ -161,14 +161,14 @@ def read_score(cell: str) -> float | None:
 @lru_cache(maxsize=4096)
 def _kind_of(title: str) -> int | None:
     """The place of the kind that a title names; None for no kind, kinds of both directions, or words that turn the meaning."""
-    words = _words(title)
-    kinds, others = _read(words)
+    words = _split_title(title)
+    kinds, others = _read_words(words)
     if set(words) <= {"rank", *_OF_A_RANK} and "rank" in words:
         return _BY_WORD["rank"]
     named = [kind for kind in kinds if not _KINDS[kind].is_tool]
     if not named and _BOOKKEEPING.isdisjoint(others):  # `mpnn_seed` is the seed of a program
         named = kinds
-    if not named or not _TURNING.isdisjoint(others) or _SUBTRACTED.search(_plain(title)):
+    if not named or not _TURNING.isdisjoint(others) or _SUBTRACTED.search(_normalize_title(title)):
         return None
     if len(set(named)) > 1 and _COMBINED.search(title):
         return None
@@ -177,12 +177,12 @@ def _kind_of(title: str) -> int | None:
     return named[0]
 
 
-def _read(words: tuple[str, ...]) -> tuple[list[int], list[str]]:
+def _read_words(words: tuple[str, ...]) -> tuple[list[int], list[str]]:
     """The kinds that words name, the longest names first, and the words that name none."""
     kinds, others, at = [], [], 0
     while at < len(words):
-        length = next((n for n in range(_LONGEST, 0, -1) if _joined(words, at, n) in _BY_WORD), 0)
-        word = _joined(words, at, length)
+        length = next((n for n in range(_LONGEST, 0, -1) if _join_words(words, at, n) in _BY_WORD), 0)
+        word = _join_words(words, at, length)
         if length and word != "rank":
             kinds.append(_BY_WORD[word])
         else:
@@ -191,18 +191,18 @@ def _read(words: tuple[str, ...]) -> tuple[list[int], list[str]]:
     return kinds, others
 
 
-def _joined(words: tuple[str, ...], at: int, length: int) -> str:
+def _join_words(words: tuple[str, ...], at: int, length: int) -> str:
     return "".join(words[at : at + length]) if at + length <= len(words) else ""
 
 
-def _plain(title: str) -> str:
+def _normalize_title(title: str) -> str:
     return unicodedata.normalize("NFKC", title).translate({0x394: "d", 0x2206: "d", 0x3B4: "d"})
 
 
-def _words(title: str) -> tuple[str, ...]:
+def _split_title(title: str) -> tuple[str, ...]:
     return tuple(_iter_words(title))
 
 
 def _iter_words(title: str) -> Iterator[str]:
-    for part in _CAMEL.split(_plain(title)):
+    for part in _CAMEL.split(_normalize_title(title)):
         yield from _WORD.findall(part.casefold())

@@ -88,7 +88,7 @@ class Leash:
 leash: Final = Leash()
 
 
-def _watch() -> None:
+def _watch_parent() -> None:
     """The helper: note what is held until the parent is gone, and then end it."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -106,15 +106,15 @@ def _watch() -> None:
                 held[line] = _start_of(line.partition(" ")[2])
             else:
                 held.pop(line, None)
-    _end({int(line[4:]): start for line, start in held.items() if line.startswith("end ")})
+    _end_processes({int(line[4:]): start for line, start in held.items() if line.startswith("end ")})
     for line in held:
         if line.startswith("run "):
             subprocess.run(json.loads(line[4:]), check=False, timeout=120)  # noqa: S603 - the parent's own
 
 
-def _end(held: dict[int, str]) -> None:
+def _end_processes(held: dict[int, str]) -> None:
     living = {pid: start for pid, start in held.items() if start and _start_of(pid) == start}
-    below = [process for pid in living for process in _below(pid)]
+    below = [process for pid in living for process in _list_below(pid)]
     for pid in living:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
@@ -123,14 +123,14 @@ def _end(held: dict[int, str]) -> None:
         time.sleep(_POLL_SECONDS)
     for pid in living:
         with contextlib.suppress(OSError):
-            os.killpg(pid, signal.SIGKILL) if _leads(pid) else os.kill(pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL) if _leads_group(pid) else os.kill(pid, signal.SIGKILL)
     for process in below:
         with contextlib.suppress(Exception):  # has ended
             if not process.name().startswith(_SPARED):
                 process.kill()
 
 
-def _leads(pid: int) -> bool:
+def _leads_group(pid: int) -> bool:
     """Whether the process has a group of its own; the group outlives it."""
     try:
         return os.getpgid(pid) == pid
@@ -138,7 +138,7 @@ def _leads(pid: int) -> bool:
         return True
 
 
-def _below(pid: int) -> list:  # type: ignore[type-arg]  # of psutil.Process
+def _list_below(pid: int) -> list:  # type: ignore[type-arg]  # of psutil.Process
     try:
         import psutil
 
@@ -162,4 +162,4 @@ def _start_of(pid: object) -> str:
 
 
 if __name__ == "__main__":
-    _watch()
+    _watch_parent()

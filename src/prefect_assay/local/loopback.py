@@ -11,7 +11,7 @@ HOST: Final = "127.0.0.1"
 NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def answers(url: str) -> bool:
+def is_answering(url: str) -> bool:
     """Whether an address answers with success."""
     with contextlib.suppress(httpx.TransportError):
         return httpx.get(url, timeout=5, trust_env=False, verify=NO_TLS).is_success

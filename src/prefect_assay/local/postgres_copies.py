@@ -23,7 +23,7 @@ _EMPTY: Final = (
 )
 
 
-def dump(database: EmbeddedDatabase, to: IO[bytes]) -> None:
+def dump_database(database: EmbeddedDatabase, to: IO[bytes]) -> None:
     """Write a copy of its contents in the custom format of `pg_dump`, also while it is in use."""
     with _work_folder(database) as folder:
         made = folder / "copy"
@@ -33,7 +33,7 @@ def dump(database: EmbeddedDatabase, to: IO[bytes]) -> None:
             shutil.copyfileobj(source, to)
 
 
-def load(database: EmbeddedDatabase, source: IO[bytes]) -> None:
+def load_database(database: EmbeddedDatabase, source: IO[bytes]) -> None:
     """Replace its contents by a copy from `dump`, all or nothing; ConfigurationError while a server uses it."""
     needed, there = version_of(source), database.version
     if needed > there:

@@ -53,7 +53,9 @@ def find_programs(version: int | None = None, *, oldest: int = OLDEST) -> Progra
     """The newest programs of the system, else the wheel's; of one major version, or any from `oldest`."""
     for folders in (_of_the_system(), _of_the_wheel()):
         found = [
-            p for p in map(_programs, folders) if p and p.version >= oldest and version in {None, p.version}
+            p
+            for p in map(_find_programs, folders)
+            if p and p.version >= oldest and version in {None, p.version}
         ]
         if found:
             return max(found, key=lambda programs: programs.version)
@@ -78,7 +80,7 @@ def _of_the_wheel() -> Iterator[Path]:
         yield Path(folder) / "pginstall" / "bin"
 
 
-def _programs(folder: Path) -> Programs | None:
+def _find_programs(folder: Path) -> Programs | None:
     if not all((folder / name).is_file() for name in _NEEDED):
         return None
     try:
@@ -118,7 +120,7 @@ class Place:
         """The folder of the socket: the same, unless its path is too long for a socket."""
         if len(os.fsencode(self.folder)) <= _SOCKET_FOLDER_MAX:
             return self.folder
-        return _FOR_LONG_PATHS / f"prefect-assay-{_digest(self.folder)}"
+        return _FOR_LONG_PATHS / f"prefect-assay-{_compute_digest(self.folder)}"
 
     def run(
         self, arguments: list[str], *, seconds: float | None = COMMAND_SECONDS
@@ -178,10 +180,13 @@ def place_of(home: Path, environment: Mapping[str, str] = os.environ) -> Place:
     named = environment.get(FOLDER_SETTING)
     if os.geteuid() != 0:
         return Place(Path(named).resolve() if named else home.resolve() / "postgresql", None)
-    return Place(Path(named).resolve() if named else _OF_ROOT / _digest(home.resolve()), _unprivileged())
+    return Place(
+        Path(named).resolve() if named else _OF_ROOT / _compute_digest(home.resolve()),
+        _find_unprivileged_user(),
+    )
 
 
-def _unprivileged() -> pwd.struct_passwd:
+def _find_unprivileged_user() -> pwd.struct_passwd:
     for name in _UNPRIVILEGED:
         try:
             return pwd.getpwnam(name)
@@ -192,5 +197,5 @@ def _unprivileged() -> pwd.struct_passwd:
     )
 
 
-def _digest(path: Path) -> str:
+def _compute_digest(path: Path) -> str:
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]

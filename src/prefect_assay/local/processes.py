@@ -77,13 +77,15 @@ class Child:
 
     def failure(self, what: str) -> ConfigurationError:
         """An error about this process, with the place and the end of its log."""
-        return ConfigurationError(f"{self.name} {what}. The end of its log {self.log}:\n{tail(self.log)}")
+        return ConfigurationError(
+            f"{self.name} {what}. The end of its log {self.log}:\n{read_tail(self.log)}"
+        )
 
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
         """Ask the process to end, then end it and all its descendants for certain. Safe to repeat."""
         below: Sequence[psutil.Process] = ()
         if self.running:
-            below = descendants(self.pid)
+            below = list_descendants(self.pid)
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)
@@ -91,7 +93,7 @@ class Child:
 
     def kill(self) -> None:
         """End the process and all its descendants at once, as a crash of the machine would."""
-        self._end(descendants(self.pid) if self.running else ())
+        self._end(list_descendants(self.pid) if self.running else ())
 
     def _end(self, below: Sequence[psutil.Process]) -> None:
         # Descendants with a session of their own are in the list, all others in the group.
@@ -189,16 +191,16 @@ class StackProcesses:
         self._launches.clear()
 
 
-def descendants(pid: int) -> list[psutil.Process]:
+def list_descendants(pid: int) -> list[psutil.Process]:
     """The living processes below a process, parents before children."""
     try:
         below = psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
-    return [process for process in below if alive(process)]
+    return [process for process in below if is_alive(process)]
 
 
-def alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
     """Whether a process runs; one that only its parent has not waited for does not."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
@@ -214,7 +216,7 @@ def command_of(process: psutil.Process) -> str:
         return ""
 
 
-def tail(path: Path, lines: int = _TAIL_LINES) -> str:
+def read_tail(path: Path, lines: int = _TAIL_LINES) -> str:
     """The last lines of a log."""
     try:
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from prefect_assay.deployments.serve import SWEEP_INTERVAL, serve_flows
-from prefect_assay.deployments.setup import register
+from prefect_assay.deployments.setup import register_all
 
 _STEP_SECONDS: Final = 0.1
 
@@ -23,7 +23,7 @@ def main() -> None:
     options.add_argument("--no-sweep", action="store_true", help="leave the sweep unscheduled")
     chosen = options.parse_args()
     _wait_for_api(chosen.wait_seconds)
-    register(with_automations=False)
+    register_all(with_automations=False)
     serve_flows(None if chosen.no_sweep else timedelta(seconds=chosen.sweep_seconds))
 
 

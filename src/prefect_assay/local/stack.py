@@ -21,12 +21,12 @@ from prefect_assay.deployments.work_pool import (
 )
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.local.environment import StackDatabase, free_ports, stack_environment
-from prefect_assay.local.loopback import HOST, NO_TLS, answers
+from prefect_assay.local.loopback import HOST, NO_TLS, is_answering
 from prefect_assay.local.processes import (
     StackProcesses,
     command_of,
-    descendants,
-    tail,
+    list_descendants,
+    read_tail,
 )
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class LocalStack:
     def runner_processes(self) -> list[psutil.Process]:
         """The processes below the runner: one per flow run in progress, none while all are suspended."""
         runner = self._parts["runner"].pid
-        return [process for process in descendants(runner) if not _is_helper(process)]
+        return [process for process in list_descendants(runner) if not _is_helper(process)]
 
     def working_seconds(self) -> dict[int, int]:
         """The whole seconds of processor time of each process below the runner."""
@@ -210,7 +210,7 @@ class LocalStack:
 
     def wait_for_server(self) -> None:
         """Wait for the Prefect API."""
-        self._wait("server", lambda: answers(f"{self.api_url}/health"))
+        self._wait("server", lambda: is_answering(f"{self.api_url}/health"))
 
     def wait_for_lab(self) -> None:
         """Wait for the lab."""
@@ -219,7 +219,7 @@ class LocalStack:
 
     def wait_for_receiver(self) -> None:
         """Wait for the receiver."""
-        self._wait("receiver", lambda: answers(f"{self.receiver_url}/health"))
+        self._wait("receiver", lambda: is_answering(f"{self.receiver_url}/health"))
 
     def wait_for_runner(self) -> None:
         """Wait until the deployments exist (served) or the worker is online (worker)."""
@@ -265,13 +265,13 @@ class LocalStack:
                 arguments, env=self.env, cwd=self.folder, stdout=output, stderr=output, check=False
             )
         if done.returncode:
-            raise ConfigurationError(f"the deployment failed. The end of its log {log}:\n{tail(log)}")
+            raise ConfigurationError(f"the deployment failed. The end of its log {log}:\n{read_tail(log)}")
 
     def _wait(self, name: str, ready: Callable[[], bool]) -> None:
         self._parts[name].wait_until(ready, seconds=self._start_seconds)
 
     def _served(self) -> bool:
-        return answers(f"{self.api_url}/deployments/name/{_LAST_DEPLOYMENT}")
+        return is_answering(f"{self.api_url}/deployments/name/{_LAST_DEPLOYMENT}")
 
     def _worker_online(self) -> bool:
         with contextlib.suppress(httpx.TransportError):

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from prefect_assay.errors import NotReady, PaymentRefused, TransientError, UnexpectedAnswer
-from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.log import Withdrawn
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at
@@ -114,22 +114,22 @@ def check_total(quote: Quote, experiment_id: str) -> int | None:
     return quote.total
 
 
-def require_order(book: OrderBook, experiment_id: str) -> None:
+def require_order(ledger: OrderLedger, experiment_id: str) -> None:
     """Raise TransientError if the order's log names another experiment by now.
 
     Another run may have found an older experiment of the order, and confirmed or paid that one.
     """
-    ordered = book.state.ordered
+    ordered = ledger.state.ordered
     if ordered is None or ordered.experiment_id != experiment_id:
         raise TransientError(
             f"experiment {experiment_id} is no longer the experiment of the order; nothing was accepted or paid for it"
         )
 
 
-def withdraw_order(book: OrderBook, reason: str) -> None:
+def withdraw_order(ledger: OrderLedger, reason: str) -> None:
     """Record that an order ended without an invoice; it no longer counts against a cap."""
-    ended = book.record(
+    ended = ledger.record(
         lambda state: None if state.settled or state.payment or state.withdrawn else Withdrawn(reason=reason)
     )
     if ended is not None:
-        book.books.budget.release(book.order_key)
+        ledger.ledgers.budget.release(ledger.order_key)

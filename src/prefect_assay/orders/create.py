@@ -36,7 +36,7 @@ from prefect_assay.orders.find import (
 )
 from prefect_assay.orders.identity import search_token
 from prefect_assay.orders.job import Order, OrderRoute
-from prefect_assay.orders.ledger import OrderBook, OrderState
+from prefect_assay.orders.ledger import OrderLedger, OrderState
 from prefect_assay.orders.ledger.log import (
     Accepted,
     Named,
@@ -91,7 +91,7 @@ def acceptance_of(api: AssayClient, answer: QuoteAcceptance, experiment_id: str 
 def find_or_create(
     api: AssayClient,
     request: CreateRequest,
-    book: OrderBook,
+    ledger: OrderLedger,
     *,
     reserve: Callable[[], None] = lambda: None,
     release: Callable[[], None] = lambda: None,
@@ -115,35 +115,35 @@ def find_or_create(
         OrderStopped: a person has canceled the order, and no experiment of it is known; nothing was sent.
         RequestRefused: the service refused the specification; nothing was ordered.
     """
-    ordering = _Ordering(api, request, book, sleep, patience)
+    ordering = _Ordering(api, request, ledger, sleep, patience)
     while True:
-        state = book.read()
+        state = ledger.read()
         if state.ordered is None:
             ordering.adopt_listed()
-            state = book.read()
-        found = find_order(api, book)
+            state = ledger.read()
+        found = find_order(api, ledger)
         if found is not None:
             return found
         if state.open_attempts:
             error = ordering.search_until_listed()
             if error is not None:
                 raise error  # the search was not answered
-            if book.read().ordered is not None:
+            if ledger.read().ordered is not None:
                 continue
             # Another run may have sent one since a person was asked about those before it.
             if not (ordering.is_repeatable(state) if repeats is None else state.attempts <= repeats):
                 raise OrderOutcomeUnknown(
-                    f"an earlier order {search_token(book.order_key)} was sent at "
+                    f"an earlier order {search_token(ledger.order_key)} was sent at "
                     f"{state.open_attempts[-1].at:%Y-%m-%d %H:%M} UTC, and the service does not list its experiment; "
                     "nothing is ordered again. Ask the laboratory whether it has the order"
                 )
-        book.require_not_stopped()  # before a person is asked about its price
-        book.require_only_log()
+        ledger.require_not_stopped()  # before a person is asked about its price
+        ledger.require_only_log()
         reserve()
         attempt = ordering.prepare_attempt(state)
         recorded = elapsed_seconds()
         try:
-            written = book.record(lambda now, new=attempt: ordering.unless_changed(now, new))  # type: ignore[misc]
+            written = ledger.record(lambda now, new=attempt: ordering.unless_changed(now, new))  # type: ignore[misc]
         except OrderStopped:
             ordering.release_unless_placed(release)
             raise
@@ -158,7 +158,7 @@ class _Ordering:
 
     api: AssayClient
     request: CreateRequest
-    book: OrderBook
+    ledger: OrderLedger
     sleep: Callable[[float], None]
     patience: tuple[float, ...]
 
@@ -188,7 +188,7 @@ class _Ordering:
         if seconds <= SEND_WITHIN_SECONDS:
             return
         late = ServiceUnavailable(
-            f"this process was stopped for {seconds:.0f} s after it recorded the order {search_token(self.book.order_key)}, "
+            f"this process was stopped for {seconds:.0f} s after it recorded the order {search_token(self.ledger.order_key)}, "
             f"which is longer than {SEND_WITHIN_SECONDS:.0f} s; the order was not sent. Run the same flow again, which looks "
             "for the order first"
         )
@@ -215,10 +215,10 @@ class _Ordering:
         if isinstance(created, Created):
             return self.order_named(sent, created.experiment_id, url=created.provider_hosted_invoice_url)
         # contract 2.6: the acceptance of a machine rail need not name the experiment; its invoice may.
-        self.book.record(lambda _: acceptance_of(self.api, created))
+        self.ledger.record(lambda _: acceptance_of(self.api, created))
         owner = self.find_invoice_owner(created.invoice_id)
         if owner is not None:
-            self.book.record(lambda _: acceptance_of(self.api, created, owner))
+            self.ledger.record(lambda _: acceptance_of(self.api, created, owner))
         experiment_id = created.experiment_id or owner
         if experiment_id is None:
             return self.search_for_lost(
@@ -229,12 +229,12 @@ class _Ordering:
 
     def record_refusal(self, sent: Sending, error: AssayError, release: Callable[[], None]) -> None:
         refused = Refused(attempt=sent.attempt, reason=str(error))
-        self.book.record(lambda state: refused if sent in state.open_attempts else None)
+        self.ledger.record(lambda state: refused if sent in state.open_attempts else None)
         self.release_unless_placed(release)
 
     def release_unless_placed(self, release: Callable[[], None]) -> None:
         """Release the reservation, unless the service has the order or may have it."""
-        if not self.book.state.open_attempts and self.book.state.ordered is None:
+        if not self.ledger.state.open_attempts and self.ledger.state.ordered is None:
             release()
 
     def find_invoice_owner(self, invoice_id: str | None) -> str | None:
@@ -254,9 +254,9 @@ class _Ordering:
             OrderPending: the record cannot be read; nothing is sent again.
         """
         new = Named(experiment_id=experiment_id)
-        self.book.record(lambda state: None if experiment_id in state.named else new)
+        self.ledger.record(lambda state: None if experiment_id in state.named else new)
         named = self.read_patiently(experiment_id)
-        if named.pending is not None and self.book.state.ordered is None:
+        if named.pending is not None and self.ledger.state.ordered is None:
             raise named.pending
         if named.differs:
             return self.search_for_lost(
@@ -266,41 +266,43 @@ class _Ordering:
                 )
             )
         if named.record is None:
-            return read_order(self.api, self.kept, self.book.order_key, surplus=self.book.state.surplus)
+            return read_order(self.api, self.kept, self.ledger.order_key, surplus=self.ledger.state.surplus)
         return self.record_created(named.record, invoice_id, url)
 
     def read_patiently(self, experiment_id: str) -> NamedExperiment:
         """Read the experiment that an answer names; a record that is not shown yet is waited for (eventual consistency)."""
-        named = read_named(self.api, self.book.order_key, self.spec, experiment_id)
+        named = read_named(self.api, self.ledger.order_key, self.spec, experiment_id)
         for seconds in self.patience:
-            has_order = self.book.read().ordered is not None  # another run was faster
+            has_order = self.ledger.read().ordered is not None  # another run was faster
             if named.record is not None or has_order or isinstance(named.error, AccessError):
                 break
             self.sleep(seconds)
-            named = read_named(self.api, self.book.order_key, self.spec, experiment_id)
+            named = read_named(self.api, self.ledger.order_key, self.spec, experiment_id)
         return named
 
     @property
     def kept(self) -> str:
         """The experiment that the log names."""
-        ordered = self.book.state.ordered
+        ordered = self.ledger.state.ordered
         if ordered is None:
-            raise OrderOutcomeUnknown(f"order {self.book.order_key} is not recorded in {self.book.location}")
+            raise OrderOutcomeUnknown(
+                f"order {self.ledger.order_key} is not recorded in {self.ledger.location}"
+            )
         return ordered.experiment_id
 
     def record_created(self, record: Experiment, invoice_id: str | None, url: str | None) -> Order:
         """Record a created experiment. If an older one has the key, that is the order, and this one is surplus."""
         own = Ordered(experiment_id=record.id, invoice_id=invoice_id)
-        self.book.record(lambda state: None if state.ordered else own)
+        self.ledger.record(lambda state: None if state.ordered else own)
         with suppress(*_UNREAD, OrderMismatch):  # the search is repeated before money is committed
-            confirm_order(self.api, self.spec, self.book)
-        record_surplus(self.book, [record.id])
-        surplus = self.book.state.surplus
+            confirm_order(self.api, self.spec, self.ledger)
+        record_surplus(self.ledger, [record.id])
+        surplus = self.ledger.state.surplus
         if self.kept != record.id:
-            return read_order(self.api, self.kept, self.book.order_key, surplus=surplus)
+            return read_order(self.api, self.kept, self.ledger.order_key, surplus=surplus)
         if record.status == ExperimentStatus.DRAFT and self.request.skip_draft:
             record = self.submit_draft(record)
-        return order_of(record, self.book.order_key, adopted=False, surplus=surplus, url=url)
+        return order_of(record, self.ledger.order_key, adopted=False, surplus=surplus, url=url)
 
     def submit_draft(self, draft: Experiment) -> Experiment:
         """Submit what the service has left a draft although `skip_draft` was set (contract 3); this commits nothing."""
@@ -317,20 +319,20 @@ class _Ordering:
             RequestRefused: nor is it listed, and the answer was a refusal that only its words did not make certain.
         """
         last = self.search_until_listed(*(() if first is None else (first,)))
-        order = find_order(self.api, self.book)
+        order = find_order(self.api, self.ledger)
         if order is not None:
             return order
         if isinstance(last, OrderPending):
             raise last
         if last is None and lost.status_code in _REFUSALS:
             raise RequestRefused(
-                f"the order {search_token(self.book.order_key)} was refused, and the service lists no experiment of it after "
+                f"the order {search_token(self.ledger.order_key)} was refused, and the service lists no experiment of it after "
                 f"{sum(self.patience):.0f} s; nothing was ordered. {lost.message.partition('; whether')[0]}",
                 request_id=lost.request_id,
                 status_code=lost.status_code,
             ) from lost
         raise OrderOutcomeUnknown(
-            f"the answer to the order {search_token(self.book.order_key)} was lost and the service does not list it "
+            f"the answer to the order {search_token(self.ledger.order_key)} was lost and the service does not list it "
             f"after {sum(self.patience):.0f} s: {(last or lost).message}. Run the same flow again with the same "
             "campaign id, which looks for the order first",
             request_id=lost.request_id,
@@ -342,10 +344,10 @@ class _Ordering:
         for seconds in (*first, *self.patience):
             self.sleep(seconds)
             try:
-                last = self.adopt_listed() if self.book.read().ordered is None else None
+                last = self.adopt_listed() if self.ledger.read().ordered is None else None
             except (TransientError, UnexpectedAnswer, NotFound) as error:  # a list may be ahead of a record
                 last = error
-            if self.book.state.ordered is not None:
+            if self.ledger.state.ordered is not None:
                 return None
         return last
 
@@ -355,19 +357,19 @@ class _Ordering:
         Of several with the key it is the oldest, and the others are surplus. Returns the error of a named experiment that
         cannot be compared yet.
         """
-        state = self.book.state
+        state = self.ledger.state
         pending = None
         for experiment_id in dict.fromkeys(state.named):
             if experiment_id in {*state.surplus, *state.others}:
                 continue
-            named = read_named(self.api, self.book.order_key, self.spec, experiment_id)
+            named = read_named(self.api, self.ledger.order_key, self.spec, experiment_id)
             if named.is_order:
-                adopt_experiment(self.book, experiment_id)
+                adopt_experiment(self.ledger, experiment_id)
                 return None
             pending = pending or named.pending
         others = state.model_copy(update={"named": ()})  # those are compared
-        found = the_order(self.api, self.book.order_key, self.spec, others)
+        found = the_order(self.api, self.ledger.order_key, self.spec, others)
         if found:
-            adopt_experiment(self.book, found[0].id)
-            record_surplus(self.book, [e.id for e in found])
+            adopt_experiment(self.ledger, found[0].id)
+            record_surplus(self.ledger, [e.id for e in found])
         return None if found else pending

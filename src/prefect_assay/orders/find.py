@@ -33,7 +33,7 @@ from prefect_assay.orders.identity import (
     search_token,
 )
 from prefect_assay.orders.job import Order
-from prefect_assay.orders.ledger import OrderBook, OrderState
+from prefect_assay.orders.ledger import OrderLedger, OrderState
 from prefect_assay.orders.ledger.log import Ordered, Surplus
 from prefect_assay.orders.payments.interfaces import CLOCKS_DIFFER
 from prefect_assay.service.client import AssayClient
@@ -187,7 +187,7 @@ def ask_which_order(key: str, found: Sequence[Found]) -> OrderMismatch:
 
 
 def find_order(
-    api: AssayClient, book: OrderBook, spec: ExperimentSpec | None = None, *, tagged: Sequence[str] = ()
+    api: AssayClient, ledger: OrderLedger, spec: ExperimentSpec | None = None, *, tagged: Sequence[str] = ()
 ) -> Order | None:
     """The order as its log names it, even if renamed; else as its run's tag does; else by its key and specification.
 
@@ -195,12 +195,12 @@ def find_order(
         OrderMismatch: a person has to say whether an experiment that carries the key is the order.
         OrderNotVisible: see `read_order`.
     """
-    state = book.read()
+    state = ledger.read()
     known = [state.ordered.experiment_id] if state.ordered else tagged
     if known:
-        return read_order(api, known[0], book.order_key, surplus=state.surplus)
-    found = the_order(api, book.order_key, spec, state) if spec else []
-    return order_of(found[0], book.order_key, adopted=True) if found else None
+        return read_order(api, known[0], ledger.order_key, surplus=state.surplus)
+    found = the_order(api, ledger.order_key, spec, state) if spec else []
+    return order_of(found[0], ledger.order_key, adopted=True) if found else None
 
 
 def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
@@ -215,27 +215,27 @@ def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple
         ) from error
 
 
-def adopt_experiment(book: OrderBook, experiment_id: str, *, by_person: bool = False) -> None:
+def adopt_experiment(ledger: OrderLedger, experiment_id: str, *, by_person: bool = False) -> None:
     """Record an experiment as the order, unless one is recorded. Its record agrees, or a person has said that it is.
 
     Raises:
         OrderOutcomeUnknown: the order is in another log of the archive.
     """
-    book.require_only_log()
+    ledger.require_only_log()
 
     def decide(state: OrderState) -> Ordered | None:
         is_own = experiment_id in state.named  # the answer to the order's create named it
         new = Ordered(experiment_id=experiment_id, adopted=not is_own, by_person=by_person)
         return None if state.ordered else new
 
-    book.record(decide)
+    ledger.record(decide)
 
 
-def record_choice(book: OrderBook, chosen: str | None, candidates: Sequence[Candidate]) -> None:
+def record_choice(ledger: OrderLedger, chosen: str | None, candidates: Sequence[Candidate]) -> None:
     """Record which of some experiments is the order, as a person has decided; None: none of them is."""
     if chosen is not None:
-        adopt_experiment(book, chosen, by_person=True)
-        book.record(
+        adopt_experiment(ledger, chosen, by_person=True)
+        ledger.record(
             lambda state: (
                 Surplus(experiment_id=state.ordered.experiment_id, kept=chosen)
                 if state.ordered and state.ordered.experiment_id != chosen and not state.committed
@@ -244,7 +244,7 @@ def record_choice(book: OrderBook, chosen: str | None, candidates: Sequence[Cand
         )
     for candidate in candidates:
         other = Surplus(experiment_id=candidate.experiment_id, kept="")
-        book.record(lambda state, new=other: None if _is_known(state, new.experiment_id) else new)  # type: ignore[misc]
+        ledger.record(lambda state, new=other: None if _is_known(state, new.experiment_id) else new)  # type: ignore[misc]
 
 
 def _is_known(state: OrderState, experiment_id: str) -> bool:
@@ -252,7 +252,7 @@ def _is_known(state: OrderState, experiment_id: str) -> bool:
     return experiment_id in {own, *state.surplus, *state.others}
 
 
-def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> str:
+def confirm_order(api: AssayClient, spec: ExperimentSpec, ledger: OrderLedger) -> str:
     """The id of the experiment that is the order, after one more search before money is committed.
 
     Without a shared log, another Prefect server may have ordered the same: the older of two is the order, unless the
@@ -262,16 +262,16 @@ def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> st
         OrderMismatch: the record of the order does not agree with it any more, or another experiment may be the order as
             well, and its record does not say.
     """
-    state = book.read()
+    state = ledger.read()
     if state.ordered is None:
-        raise OrderOutcomeUnknown(f"order {book.order_key} is not recorded in {book.location}")
+        raise OrderOutcomeUnknown(f"order {ledger.order_key} is not recorded in {ledger.location}")
     current = state.ordered.experiment_id
     if state.committed:
         return current
     others = [
         one
         for one in find_carriers(
-            api, book.order_key, spec, {current, *state.surplus, *state.others}, state.named
+            api, ledger.order_key, spec, {current, *state.surplus, *state.others}, state.named
         )
         if not is_inactive(one.row.status) and not one.evidence.differs
     ]
@@ -279,10 +279,10 @@ def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> st
         known = api.experiments.get(current)
     except NotFound:
         return current
-    against = () if state.ordered.by_person else find_contradictions(spec, book.order_key, known)
+    against = () if state.ordered.by_person else find_contradictions(spec, ledger.order_key, known)
     if against:
         raise OrderMismatch(
-            f"experiment {known.code} is recorded as the order {search_token(book.order_key)}, and its record does not agree: "
+            f"experiment {known.code} is recorded as the order {search_token(ledger.order_key)}, and its record does not agree: "
             f"{'; '.join(against)}. Nothing is confirmed or paid. Compare it in the portal with what you ordered, and ask the "
             "laboratory"
         )
@@ -290,23 +290,23 @@ def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> st
         return current
     doubtful = [one for one in others if not one.evidence.proves_identity(spec)]
     if doubtful:
-        raise ask_which_order(book.order_key, [Found(known, evidence(spec, known)), *doubtful])
+        raise ask_which_order(ledger.order_key, [Found(known, evidence(spec, known)), *doubtful])
     found = sorted((known, *(one.row for one in others)), key=_rank_seniority)
     first = found[0]
     if first.id != current and first.id not in state.surplus:
-        book.record(
+        ledger.record(
             lambda now: (
                 None
                 if now.committed or now.ordered != state.ordered
                 else Surplus(experiment_id=current, kept=first.id)
             )
         )
-    record_surplus(book, [e.id for e in found])
-    ordered = book.state.ordered
+    record_surplus(ledger, [e.id for e in found])
+    ordered = ledger.state.ordered
     return ordered.experiment_id if ordered else current
 
 
-def record_surplus(book: OrderBook, experiment_ids: Iterable[str]) -> None:
+def record_surplus(ledger: OrderLedger, experiment_ids: Iterable[str]) -> None:
     """Record the experiments that are not the order, each once."""
     for experiment_id in dict.fromkeys(experiment_ids):
 
@@ -314,7 +314,7 @@ def record_surplus(book: OrderBook, experiment_ids: Iterable[str]) -> None:
             kept = state.ordered.experiment_id if state.ordered else seen
             return None if seen == kept or seen in state.surplus else Surplus(experiment_id=seen, kept=kept)
 
-        book.record(decide)
+        ledger.record(decide)
 
 
 def _rank_seniority(experiment: ExperimentSummary) -> tuple[bool, datetime, str, str]:

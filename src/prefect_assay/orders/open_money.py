@@ -12,7 +12,7 @@ from typing import Final
 
 from prefect_assay.errors import AssayError, NotFound, NotReady, TransientError
 from prefect_assay.orders.identity import search_token
-from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.open_money import is_closed, item_of
 from prefect_assay.orders.open_items import OpenItem, OpenKind, OpenMoney
 from prefect_assay.service.client import AssayClient
@@ -60,7 +60,7 @@ _ENDED: Final = {
 class Look:
     """One order, as its log and the service show it; `item` is None if nothing is open."""
 
-    book: OrderBook
+    ledger: OrderLedger
     item: OpenItem | None
     invoice: Invoice | None = None  # the one that counts
     ended: str | None = None  # why the order came to nothing, without an invoice
@@ -96,13 +96,13 @@ class Looks:
         items = [*(look.item for look in self.looks if look.item), *self.surplus, *self.recorded]
         late = Counter(self.paid)  # with what the service shows as paid and no log has
         for look in self.looks:
-            state = look.book.state
+            state = look.ledger.state
             if look.is_paid and look.invoice and state.planned and not state.settled:
                 late[state.planned.campaign_id] += look.invoice.amount or 0
         return OpenMoney(items=tuple(items), notes=self.notes, complete=self.complete, paid=dict(late))
 
 
-def look_at_orders(logs: Iterable[OrderBook], api: AssayClient, now: datetime | None = None) -> Looks:
+def look_at_orders(logs: Iterable[OrderLedger], api: AssayClient, now: datetime | None = None) -> Looks:
     """Every order that is not closed by its log, with what the service shows of it; the logs are read before.
 
     An order that cannot be read stays as its log has it, and a note says so. A quote expires by the service's clock, or at `now`.
@@ -121,16 +121,18 @@ class _Service:
     notes: list[str] = field(default_factory=list)
     _invoices: Mapping[str, list[Invoice]] | None = None
 
-    def look_up_order(self, book: OrderBook) -> Look:
-        known = item_of(book)
+    def look_up_order(self, ledger: OrderLedger) -> Look:
+        known = item_of(ledger)
         try:
-            found = self._find_experiment(book)
+            found = self._find_experiment(ledger)
             if found is not None:
                 invoice = self._find_invoice(found)
-                if invoice is not None and is_invoice_paid(invoice.status) and book.state.settled is None:
+                if invoice is not None and is_invoice_paid(invoice.status) and ledger.state.settled is None:
                     self._require_paid_again(found)
-                return self._judge_order(book, found, invoice)
-            return Look(book, known and known.model_copy(update={"amount_cents": None, "remark": _NOT_SHOWN}))
+                return self._judge_order(ledger, found, invoice)
+            return Look(
+                ledger, known and known.model_copy(update={"amount_cents": None, "remark": _NOT_SHOWN})
+            )
         except NotFound:
             if known is not None:
                 self.notes.append(f"the service does not show experiment {known.name}, which was ordered")
@@ -138,25 +140,25 @@ class _Service:
             self.notes.append(
                 f"the service could not be asked, so this is what the archive has: {error.message}"
             )
-        return Look(book, known)
+        return Look(ledger, known)
 
-    def _find_experiment(self, book: OrderBook) -> Experiment | None:
+    def _find_experiment(self, ledger: OrderLedger) -> Experiment | None:
         """The experiment of an order; also of one that was sent without an answer, by the key in its name."""
-        if book.state.ordered is not None:
-            return self.api.experiments.get(book.state.ordered.experiment_id)
-        if not book.state.open_attempts:
+        if ledger.state.ordered is not None:
+            return self.api.experiments.get(ledger.state.ordered.experiment_id)
+        if not ledger.state.open_attempts:
             return None
-        token = search_token(book.order_key)
+        token = search_token(ledger.order_key)
         rows = [
             row for row in self.api.experiments.iterate(search=token) if token in (row.name or "").split()
         ]
         oldest = min(rows, key=lambda row: (row.created_at, row.code), default=None)
         return self.api.experiments.get(oldest.id) if oldest else None
 
-    def list_surplus(self, book: OrderBook) -> Iterable[OpenItem]:
+    def list_surplus(self, ledger: OrderLedger) -> Iterable[OpenItem]:
         """Experiments with the order's key that are not the order, and have a bill."""
-        current = book.state.ordered.experiment_id if book.state.ordered else None
-        for experiment_id in dict.fromkeys(book.state.surplus):
+        current = ledger.state.ordered.experiment_id if ledger.state.ordered else None
+        for experiment_id in dict.fromkeys(ledger.state.surplus):
             if experiment_id == current:
                 continue
             try:
@@ -164,13 +166,13 @@ class _Service:
                 invoice = self._find_invoice(experiment)
             except AssayError:
                 continue  # neither confirmed nor paid by any run
-            look = Look(book, None, invoice)
+            look = Look(ledger, None, invoice)
             if not (look.is_paid or look.is_due):
                 continue
             refund = (OpenKind.TO_REFUND, "ask the laboratory for a refund")
             kind, then = refund if look.is_paid else (OpenKind.TO_VOID, _VOID)
             made = self._make_item(
-                book, experiment, kind, invoice, f"it was made in addition to the order: {then}"
+                ledger, experiment, kind, invoice, f"it was made in addition to the order: {then}"
             )
             yield made.model_copy(update={"surplus": True})
 
@@ -214,18 +216,18 @@ class _Service:
             return {}  # no part of the contract: each experiment shows its own
         return found
 
-    def _judge_order(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None) -> Look:
-        if invoice is None and book.state.settled is not None:
-            return Look(book, item_of(book))
-        look = Look(book, None, invoice)
+    def _judge_order(self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None) -> Look:
+        if invoice is None and ledger.state.settled is not None:
+            return Look(ledger, item_of(ledger))
+        look = Look(ledger, None, invoice)
         if not (look.is_paid or look.is_due):
             waived = invoice is not None and invoice.status == InvoiceStatus.VOID
-            if waived and book.state.delivered is not None:
+            if waived and ledger.state.delivered is not None:
                 return look  # nothing is billed, and nothing is still to come
-            return self._without_bill(book, experiment, invoice)
+            return self._without_bill(ledger, experiment, invoice)
         canceled = experiment.status == ExperimentStatus.CANCELED
-        payment = book.state.payment
-        if look.is_paid and not canceled and book.state.delivered is not None:
+        payment = ledger.state.payment
+        if look.is_paid and not canceled and ledger.state.delivered is not None:
             return look
         match look.is_paid, canceled:
             case True, True:
@@ -237,69 +239,72 @@ class _Service:
                 kind, remark = OpenKind.TO_VOID, f"the experiment is canceled: {_VOID}"
             case _:
                 page = invoice.provider_hosted_invoice_url if invoice else None
-                by_hand = page and book.state.rail is PaymentMethod.ASYNC_INVOICE
+                by_hand = page and ledger.state.rail is PaymentMethod.ASYNC_INVOICE
                 how = "; pay it by its link" if by_hand else ""
                 in_doubt = payment is not None and payment.in_doubt
                 kind, remark = (
                     OpenKind.TO_PAY,
                     _IN_DOUBT if in_doubt else f"{_describe_stage(experiment)}{how}",
                 )
-        return replace(look, item=self._make_item(book, experiment, kind, invoice, remark))
+        return replace(look, item=self._make_item(ledger, experiment, kind, invoice, remark))
 
-    def _without_bill(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None) -> Look:
+    def _without_bill(self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None) -> Look:
         """No invoice can be paid: a quote waits, came to nothing, or the laboratory works without an invoice."""
         if experiment.status in _ENDED:
-            return Look(book, None, ended=_ENDED[experiment.status])  # type: ignore[index]
+            return Look(ledger, None, ended=_ENDED[experiment.status])  # type: ignore[index]
         if not is_before_acceptance(experiment.status):
-            return self._describe_unsure(book, experiment, invoice, _describe_stage(experiment))
+            return self._describe_unsure(ledger, experiment, invoice, _describe_stage(experiment))
         try:
             quote = self.api.experiments.get_quote(experiment.id)
         except NotReady:
             return Look(
-                book, self._make_item(book, experiment, OpenKind.QUOTE, None, "the laboratory prepares it")
+                ledger,
+                self._make_item(ledger, experiment, OpenKind.QUOTE, None, "the laboratory prepares it"),
             )
         rejected = is_quote_rejected(quote.status)
         now = self.now or self.api.service_time  # this machine's clock may be wrong
         expired = now is not None and quote.expires_at is not None and quote.expires_at <= now
         if rejected or expired or is_quote_expired(quote.status):
-            return Look(book, None, ended=f"the quote {'was rejected' if rejected else 'expired'}")
+            return Look(ledger, None, ended=f"the quote {'was rejected' if rejected else 'expired'}")
         if not is_quote_open(quote.status):
-            return self._describe_unsure(book, experiment, invoice, f"the quote is {in_words(quote.status)}")
-        item = self._make_item(book, experiment, OpenKind.QUOTE, None, None)
+            return self._describe_unsure(
+                ledger, experiment, invoice, f"the quote is {in_words(quote.status)}"
+            )
+        item = self._make_item(ledger, experiment, OpenKind.QUOTE, None, None)
         changes = {
             "amount_cents": quote.total,
             "until": quote.expires_at,
             "url": quote.provider_quote_url or item.url,
         }
-        return Look(book, item.model_copy(update=changes))
+        return Look(ledger, item.model_copy(update=changes))
 
     def _describe_unsure(
-        self, book: OrderBook, experiment: Experiment, invoice: Invoice | None, what: str
+        self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None, what: str
     ) -> Look:
         why = f"the invoice is {in_words(invoice.status)}" if invoice else "no invoice is listed yet"
         item = self._make_item(
-            book, experiment, OpenKind.UNSURE, invoice, f"{what}, and {why}: ask the laboratory"
+            ledger, experiment, OpenKind.UNSURE, invoice, f"{what}, and {why}: ask the laboratory"
         )
-        return Look(book, item.model_copy(update={"amount_cents": None}))
+        return Look(ledger, item.model_copy(update={"amount_cents": None}))
 
     def _make_item(
         self,
-        book: OrderBook,
+        ledger: OrderLedger,
         experiment: Experiment,
         kind: OpenKind,
         invoice: Invoice | None,
         remark: str | None,
     ) -> OpenItem:
-        known = item_of(book)
-        ordered = book.state.ordered
+        known = item_of(ledger)
+        ordered = ledger.state.ordered
         since = known.since if known else ordered.at if ordered else experiment.created_at
         if invoice is not None and kind is not OpenKind.TO_DELIVER and invoice.created_at is not None:
             since = min(since, invoice.created_at)
         page = invoice.provider_hosted_invoice_url if invoice and kind is OpenKind.TO_PAY else None
         return OpenItem(
             kind=kind,
-            campaign_id=book.state.planned.campaign_id if book.state.planned else book.campaign_id,
-            order_key=book.order_key,
+            campaign_id=ledger.state.planned.campaign_id if ledger.state.planned else ledger.campaign_id,
+            order_key=ledger.order_key,
             experiment_id=experiment.id,
             experiment_code=experiment.code,
             amount_cents=invoice.amount if invoice else None,

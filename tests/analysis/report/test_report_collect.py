@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from prefect_assay.analysis.report.contents import collect
+from prefect_assay.analysis.report.contents import collect_contents
 from prefect_assay.analysis.report.documents import make_report
 from prefect_assay.analysis.report.orders import orders_of
-from prefect_assay.analysis.report.render import _account_rows, _tiles
+from prefect_assay.analysis.report.render import _account_rows, _make_tiles
 from prefect_assay.analysis.results import from_csv
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.archive import read_latest
@@ -35,7 +35,7 @@ def change(path):
 
 def test_orders_prices_and_gaps_come_from_plan_and_log(store, lab_archive):
     plan = lab_archive[1]
-    contents = collect(store, "", CAMPAIGN)
+    contents = collect_contents(store, "", CAMPAIGN)
     assert [e.batch_index for e in contents.experiments] == [0, 1]
     assert [e.order.order_key for e in contents.experiments] == [*plan.order_keys[:2]]
     for experiment in contents.experiments:
@@ -50,10 +50,10 @@ def test_orders_prices_and_gaps_come_from_plan_and_log(store, lab_archive):
 
 
 def test_the_money_is_what_status_and_spending_make_of_the_same_logs(store, lab_archive):
-    contents = collect(store, "", CAMPAIGN)
-    (books,) = Ledgers.list_all(store, "")
-    assert contents.money == join_parts([of_logs(*read_logs(books))])
-    first, *_ = _tiles(contents, ())
+    contents = collect_contents(store, "", CAMPAIGN)
+    (ledgers,) = Ledgers.list_all(store, "")
+    assert contents.money == join_parts([of_logs(*read_logs(ledgers))])
+    first, *_ = _make_tiles(contents, ())
     paid = usd(sum(e.order.amount_cents for e in contents.experiments))
     assert first.value == usd(contents.missing[0].order.amount_cents), "what is owed comes first"
     assert first.meaning == f"still to be paid, without VAT; {paid} paid"
@@ -75,8 +75,8 @@ def started(store, **terms):
 
 def test_the_first_card_says_simulated_and_names_the_account(store, lab_archive):
     started(store, account_name="main", simulated=True)
-    contents = collect(store, "", CAMPAIGN)
-    first, owed, *_ = _tiles(contents, ())
+    contents = collect_contents(store, "", CAMPAIGN)
+    first, owed, *_ = _make_tiles(contents, ())
     assert (first.value, first.warns) == ("Simulated", True)
     assert first.meaning.startswith("account main: a local lab has answered")
     assert owed.meaning.startswith("still to be paid, simulated, without VAT; ")
@@ -84,7 +84,7 @@ def test_the_first_card_says_simulated_and_names_the_account(store, lab_archive)
     Ledgers(store, "", "the organization").open_order(CAMPAIGN, key).record(
         lambda _: Settled(invoice_id="i", amount_cents=1)
     )
-    *_, paid = _tiles(collect(store, "", CAMPAIGN), ())
+    *_, paid = _make_tiles(collect_contents(store, "", CAMPAIGN), ())
     assert paid.meaning.startswith("paid, simulated, without VAT; ")
     assert dict(_account_rows(contents)) == {
         "Account": "main (simulated), https://lab.example, organisation org-1",
@@ -101,8 +101,8 @@ def test_a_live_service_is_named_as_such(store):
         purchase_order="PO 4711",
         cost_centre="CC 12",
     )
-    contents = collect(store, "", CAMPAIGN)
-    first, owed, *_ = _tiles(contents, ())
+    contents = collect_contents(store, "", CAMPAIGN)
+    first, owed, *_ = _make_tiles(contents, ())
     assert (first.value, first.meaning) == ("Live", "account main, https://lab.example")
     assert "simulated" not in owed.meaning
     rows = dict(_account_rows(contents))
@@ -122,32 +122,32 @@ def test_an_approval_says_who_and_how_that_is_known(store, lab_archive):
 
 def test_a_log_of_the_campaign_that_cannot_be_read_is_a_note(archive, store):
     started(store)
-    (record,) = (archive / "BOOKS" / "CAMPAIGNS" / CAMPAIGN).iterdir()
+    (record,) = (archive / "LEDGERS" / "CAMPAIGNS" / CAMPAIGN).iterdir()
     change(record)
     record.write_bytes(b"{")
-    contents = collect(store, "", CAMPAIGN)
+    contents = collect_contents(store, "", CAMPAIGN)
     assert contents.terms is None
     assert any("whether its service is simulated, is not known" in note for note in contents.notes)
 
 
 def test_without_its_order_log_an_archive_does_not_say_that_nothing_was_paid(archive, store):
     def headline():
-        money, *_ = _tiles(collect(store, "", CAMPAIGN), ())
+        money, *_ = _make_tiles(collect_contents(store, "", CAMPAIGN), ())
         return money.value, money.meaning
 
-    paid = collect(store, "", CAMPAIGN).experiments[0].order.order_key
-    (log,) = (archive / "BOOKS").glob(f"*/{CAMPAIGN}/{paid}")
+    paid = collect_contents(store, "", CAMPAIGN).experiments[0].order.order_key
+    (log,) = (archive / "LEDGERS").glob(f"*/{CAMPAIGN}/{paid}")
     shutil.rmtree(log)
     assert headline()[1].endswith("not all orders have a log that can be read")
-    shutil.rmtree(archive / "BOOKS")
-    *_, money = _tiles(collect(store, "", CAMPAIGN), ())
+    shutil.rmtree(archive / "LEDGERS")
+    *_, money = _make_tiles(collect_contents(store, "", CAMPAIGN), ())
     assert money.value == "not known"
     assert money.meaning == "what was paid: no order log in this archive that can be read"
 
 
 def test_a_withdrawn_order_is_no_ordered_money_and_an_invoice_of_nothing_costs_nothing(store, lab_archive):
     def is_owed():
-        tiles = _tiles(collect(store, "", CAMPAIGN), ())
+        tiles = _make_tiles(collect_contents(store, "", CAMPAIGN), ())
         return any(tile.meaning.startswith("still to be paid") for tile in tiles)
 
     def record(order_key, made):
@@ -162,7 +162,7 @@ def test_a_withdrawn_order_is_no_ordered_money_and_an_invoice_of_nothing_costs_n
 
 
 def test_the_rows_are_made_again_from_the_answers(store):
-    for experiment in collect(store, "", CAMPAIGN).experiments:
+    for experiment in collect_contents(store, "", CAMPAIGN).experiments:
         archived = read_latest(store, "", CAMPAIGN, experiment.code).read("results.csv")
         assert experiment.rows == from_csv(archived)
         assert {row.outcome for row in experiment.rows} - {Outcome.MISSING, Outcome.PENDING}
@@ -170,13 +170,13 @@ def test_the_rows_are_made_again_from_the_answers(store):
 
 def test_experiments_without_a_campaign_have_a_report(archive, store):
     shutil.rmtree(archive / CAMPAIGN / "PLAN")
-    shutil.rmtree(archive / "BOOKS")
-    contents = collect(store, "", CAMPAIGN)
+    shutil.rmtree(archive / "LEDGERS")
+    contents = collect_contents(store, "", CAMPAIGN)
     assert contents.plan is None
     assert contents.campaign_id == CAMPAIGN
     assert contents.missing == ()
     assert [e.order for e in contents.experiments] == [None, None], "only the log says what was paid"
-    assert not (archive / "BOOKS").exists(), "reading has begun a log"
+    assert not (archive / "LEDGERS").exists(), "reading has begun a log"
 
 
 def test_a_campaign_without_results_has_a_report_of_its_gaps(archive, store):
@@ -191,7 +191,7 @@ def test_a_campaign_without_results_has_a_report_of_its_gaps(archive, store):
 def test_a_file_that_has_changed_stops_the_report(archive, store, path):
     change(folders(archive)[0] / "v001" / path)
     with pytest.raises(ArchiveError, match=f"{path} has changed since it was archived"):
-        collect(store, "", CAMPAIGN)
+        collect_contents(store, "", CAMPAIGN)
 
 
 def test_a_package_that_has_changed_stops_the_report(archive, store):
@@ -202,9 +202,9 @@ def test_a_package_that_has_changed_stops_the_report(archive, store):
 
 def test_a_log_that_cannot_be_read_is_a_note(archive, store, lab_archive):
     order_key = lab_archive[1].order_keys[0]
-    (record,) = (archive / "BOOKS").glob(f"*/{CAMPAIGN}/{order_key}/000002.json")
+    (record,) = (archive / "LEDGERS").glob(f"*/{CAMPAIGN}/{order_key}/000002.json")
     record.unlink()
-    contents = collect(store, "", CAMPAIGN)
+    contents = collect_contents(store, "", CAMPAIGN)
     assert [note for note in contents.notes if order_key in note]
     assert str(archive) not in "".join(contents.notes)
     assert contents.experiments[0].order.amount_cents, "receipt.json has the amount"
@@ -219,11 +219,11 @@ def test_a_package_that_was_never_fetched_is_a_note(archive, store, monkeypatch)
         file["path"] = file["path"].replace(package, package.replace(".zip", ".absent.json"))
     manifest.chmod(0o644)
     manifest.write_text(json.dumps(text))
-    contents = collect(store, "", CAMPAIGN)
+    contents = collect_contents(store, "", CAMPAIGN)
     assert contents.experiments[0].results[0].package is None
     assert "could not be fetched" in contents.notes[0]
 
 
 def test_a_campaign_that_the_archive_does_not_have(store):
     with pytest.raises(ArchiveError, match="nothing of campaign other"):
-        collect(store, "", "other")
+        collect_contents(store, "", "other")

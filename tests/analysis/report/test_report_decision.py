@@ -8,10 +8,10 @@ import shutil
 import openpyxl
 import pytest
 
-from prefect_assay.analysis.report.contents import collect
-from prefect_assay.analysis.report.decision import decision
+from prefect_assay.analysis.report.contents import collect_contents
+from prefect_assay.analysis.report.decision import summarize_decision
 from prefect_assay.analysis.report.documents import make_report
-from prefect_assay.analysis.report.sequences import changes, sequences_of
+from prefect_assay.analysis.report.sequences import list_changes, sequences_of
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.summary import Scatters
 from prefect_assay.archive import LocalStore
@@ -38,7 +38,7 @@ def designs(**residues):
     ],
 )
 def test_changes_lead_from_one_sequence_to_the_other(base, own, said):
-    assert changes(base, own) == said
+    assert list_changes(base, own) == said
 
 
 def test_a_design_is_compared_with_its_parent_or_with_the_nearest_measured_one():
@@ -69,9 +69,9 @@ def judged(name, verdict, *, extrapolated=False):
 
 
 def test_a_value_beyond_the_concentrations_is_not_counted_among_those_that_agree(archive, store):
-    contents = collect(store, "", CAMPAIGN)
+    contents = collect_contents(store, "", CAMPAIGN)
     found = [judged("a", "agrees"), judged("b", "agrees", extrapolated=True)]
-    lines = decision(contents, found, Scatters()).lines
+    lines = summarize_decision(contents, found, Scatters()).lines
     assert ("How sure", "Raw curves of the designs with a value: agrees (1), extrapolated (1).") in lines
     said = (
         "K_D is extrapolated, above the highest concentration; measure it again with higher concentrations."
@@ -82,8 +82,8 @@ def test_a_value_beyond_the_concentrations_is_not_counted_among_those_that_agree
 def test_a_pending_campaign_says_what_is_under_way(archive, store):
     for folder in (archive / CAMPAIGN).glob("LAB*"):
         shutil.rmtree(folder)
-    contents = collect(store, "", CAMPAIGN)
-    lines = dict(decision(contents, (), Scatters()).lines)
+    contents = collect_contents(store, "", CAMPAIGN)
+    lines = dict(summarize_decision(contents, (), Scatters()).lines)
     designs = sum(len(planned.spec.sequences) for planned in contents.plan.experiments)
     assert lines["Under way"].startswith(f"{designs} designs in 3 experiments without results: ")
     assert "1 ordered, not paid" in lines["Under way"]

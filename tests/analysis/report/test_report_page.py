@@ -18,7 +18,7 @@ from prefect_assay.analysis.report import documents, figures
 from prefect_assay.analysis.report.decision import Decision
 from prefect_assay.analysis.report.documents import archive_report, kept_report, make_report
 from prefect_assay.analysis.report.images import IMAGES_BYTES_MAX, experiment_images
-from prefect_assay.analysis.report.render import render
+from prefect_assay.analysis.report.render import render_page
 from prefect_assay.analysis.results import is_hit
 from prefect_assay.archive import LocalStore, read_latest, verify_versions
 from prefect_assay.orders.ledger import check_orders
@@ -121,7 +121,7 @@ def test_an_invoice_over_nothing_has_a_price_per_design(made):
 
     contents = made.contents
     given = contents.model_copy(update={"experiments": tuple(map(free, contents.experiments))})
-    shown = Page(render(given, made.summaries, made.figures, (), (), Decision(lines=made.decision))).text
+    shown = Page(render_page(given, made.summaries, made.figures, (), (), Decision(lines=made.decision))).text
     assert [experiment.price_cents for experiment in given.experiments] == [0, 0]
     assert shown.count("0.00 USD 0.00 USD paid") == 2
 
@@ -134,7 +134,7 @@ def test_predicted_chances_are_shown_beside_what_hit(made):
     def shown(reason):
         designs = tuple(predicted(design, reason) for design in made.summaries)
         return Page(
-            render(made.contents, designs, figures.CampaignFigures(), (), (), Decision(lines=()))
+            render_page(made.contents, designs, figures.CampaignFigures(), (), (), Decision(lines=()))
         ).text
 
     known = [is_hit(design) for design in made.summaries]
@@ -222,7 +222,7 @@ def test_names_that_differ_only_in_a_slash_have_files_of_their_own(made, tmp_pat
         for name in names
     ]
     drawn = figures.CampaignFigures(predicted={name: name for name in names})
-    plots = tuple(documents._plots(drawn, curves))
+    plots = tuple(documents._make_plots(drawn, curves))
     assert [plot.body.decode() for plot in plots] == [*names, *names]
     store = LocalStore(tmp_path)
     archive_report(store, "", made.model_copy(update={"documents": plots}), now=NOW)

@@ -89,5 +89,5 @@ def test_results_that_the_tables_lack_are_named(store):
 
 
 def test_files_of_the_user_in_the_register_are_no_campaigns(store):
-    (store.root / "BOOKS/VERSIONS/Thumbs.db").write_bytes(b"")
+    (store.root / "LEDGERS/VERSIONS/Thumbs.db").write_bytes(b"")
     assert _planned(tables.read_measured_designs(store, "")) == ["h2"]

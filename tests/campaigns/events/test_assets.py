@@ -15,9 +15,9 @@ from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.campaigns.events import (
     Materialization,
     asset_key,
-    emit,
+    emit_fact,
     facts,
-    recording,
+    record_facts,
     sending,
 )
 from prefect_assay.campaigns.flow_results import RoundReport
@@ -42,14 +42,14 @@ def sent(monkeypatch):
     """What reaches Prefect."""
     taken = []
     monkeypatch.setattr(sending, "FlowRunContext", SimpleNamespace(get=object))
-    monkeypatch.setattr(sending, "flush", lambda: True)
+    monkeypatch.setattr(sending, "flush_events", lambda: True)
     monkeypatch.setattr(sending, "emit_event", lambda **event: taken.append(event) or event)
     return taken
 
 
 def test_the_event_is_the_one_that_prefect_emits(sent, monkeypatch):
     fact = table()
-    sending.send(fact)
+    sending.send_event(fact)
     asset = Asset(key=fact.key, properties=AssetProperties(name=fact.title, description=fact.description))
     theirs = []
     monkeypatch.setattr("prefect.events.emit_event", lambda **event: theirs.append(event))
@@ -71,10 +71,10 @@ def test_the_event_is_the_one_that_prefect_emits(sent, monkeypatch):
 
 def test_a_version_is_materialized_once_and_another_one_again(sent):
     for _ in range(2):
-        with recording(None):
-            emit(table())
-            emit(table(title="renamed", metadata={}))
-            emit(table(version="def"))
+        with record_facts(None):
+            emit_fact(table())
+            emit_fact(table(title="renamed", metadata={}))
+            emit_fact(table(version="def"))
     assert len(sent) == 4
     assert len({event["id"] for event in sent}) == 2
 
@@ -140,7 +140,7 @@ def test_a_campaigns_table_comes_from_its_experiments_and_its_report_from_the_ta
 
 
 def test_what_an_earlier_run_has_archived_is_no_news(sent):
-    with recording(None):
+    with record_facts(None):
         facts.campaign_archived(
             CampaignTable(location="x", rows=(), record=record("TABLE", unchanged=True)),
             record("REPORT", unchanged=True),

@@ -8,10 +8,10 @@ import pytest
 
 from prefect_assay.campaigns.events import (
     EVENTS_LABEL,
-    concerning,
-    emit,
+    describe_subject,
+    emit_fact,
     is_news,
-    recording,
+    record_facts,
     sending,
 )
 from prefect_assay.campaigns.events.kinds import ExperimentPaid, RoundCompleted, StageChanged
@@ -28,7 +28,7 @@ def sent(monkeypatch):
     """What reaches Prefect, within a flow run whose events leave the process at once."""
     taken = []
     monkeypatch.setattr(sending, "FlowRunContext", SimpleNamespace(get=object))
-    monkeypatch.setattr(sending, "flush", lambda: True)
+    monkeypatch.setattr(sending, "flush_events", lambda: True)
     monkeypatch.setattr(sending, "emit_event", lambda **event: taken.append(event) or event)
     return taken
 
@@ -36,9 +36,9 @@ def sent(monkeypatch):
 def execution(label, *facts, began=None, **options):
     """One execution of a run: its label before gives its label after."""
     kept = []
-    with recording(label, began=began, keep=kept.append):
+    with record_facts(label, began=began, keep=kept.append):
         for fact in facts:
-            emit(fact, **options)
+            emit_fact(fact, **options)
     return kept[0] if kept else label
 
 
@@ -51,16 +51,16 @@ def test_a_run_that_starts_again_sends_what_is_new(sent):
 
 
 def test_a_killed_run_sends_the_same_ids(sent, monkeypatch):
-    monkeypatch.setattr(sending, "flush", lambda: False)
+    monkeypatch.setattr(sending, "flush_events", lambda: False)
     assert execution(None, stage("in_queue")) is None
     execution(None, stage("in_queue"))
     assert len({event["id"] for event in sent}) == 1
 
 
 def test_an_event_has_resource_labels_campaign_and_order(sent):
-    with recording(None):
-        concerning(campaign_id="c-1", order_key="k-1")
-        emit(ExperimentPaid(experiment_id="e-1", experiment_code="LAB-1", payment_method="x402-exact"))
+    with record_facts(None):
+        describe_subject(campaign_id="c-1", order_key="k-1")
+        emit_fact(ExperimentPaid(experiment_id="e-1", experiment_code="LAB-1", payment_method="x402-exact"))
     (event,) = sent
     assert event["resource"] == {
         "prefect.resource.id": "assay.experiment.e-1",
@@ -81,7 +81,7 @@ def test_an_event_has_resource_labels_campaign_and_order(sent):
 
 
 def test_what_is_older_than_the_run_is_remembered_and_not_sent(sent):
-    with recording(None, began=NOW):
+    with record_facts(None, began=NOW):
         assert (is_news(NOW - timedelta(seconds=1)), is_news(NOW), is_news(None)) == (False, True, True)
     label = execution(None, stage("done"), news=False)
     assert execution(label, stage("done")) == label
@@ -90,7 +90,7 @@ def test_what_is_older_than_the_run_is_remembered_and_not_sent(sent):
 
 def test_outside_of_a_flow_run_nothing_is_sent(sent, monkeypatch):
     monkeypatch.setattr(sending, "FlowRunContext", SimpleNamespace(get=lambda: None))
-    emit(stage("done"))
+    emit_fact(stage("done"))
     assert sent == []
 
 
@@ -104,8 +104,8 @@ def test_a_failure_of_prefect_reaches_no_run(sent, monkeypatch):
     monkeypatch.setattr(sending, "emit_event", broken)
     assert execution(None, stage("in_queue")) is None
     monkeypatch.setattr(sending, "emit_event", lambda **event: sent.append(event) or event)
-    with recording(None, keep=cannot_store):
-        emit(stage("in_queue"))
+    with record_facts(None, keep=cannot_store):
+        emit_fact(stage("in_queue"))
     assert len(sent) == 1
 
 
@@ -113,8 +113,8 @@ def test_an_error_of_the_run_passes_and_its_events_are_remembered(sent):
     kept = []
 
     def fail():
-        with recording(None, keep=kept.append):
-            emit(stage("in_queue"))
+        with record_facts(None, keep=kept.append):
+            emit_fact(stage("in_queue"))
             raise ValueError("its own")
 
     with pytest.raises(ValueError, match="its own"):
@@ -125,7 +125,7 @@ def test_waiting_for_the_buffer_ends(monkeypatch):
     stuck = SimpleNamespace(wait_until_empty=lambda: time.sleep(5))
     monkeypatch.setattr(sending, "EventsWorker", SimpleNamespace(instance=lambda: stuck))
     began = time.monotonic()
-    assert sending.flush(0.05) is False
+    assert sending.flush_events(0.05) is False
     assert time.monotonic() - began < 4
 
 

@@ -11,7 +11,7 @@ from prefect_assay.analysis.results import Outcome, write_summary_csv
 from prefect_assay.analysis.selection import History, read_history, select_designs
 from prefect_assay.archive import LocalStore, verify_versions
 from prefect_assay.archive.layout import is_table, safe_name
-from prefect_assay.campaigns.loops import LoopBook, RoundFixed
+from prefect_assay.campaigns.loops import LoopLog, RoundFixed
 from prefect_assay.campaigns.loops.candidates import update_candidates, write_round
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
@@ -53,7 +53,7 @@ def test_every_candidate_has_its_fate_and_what_was_not_bought_is_kept_without_it
     assert (first["price_cents"], first["score"], first["reason"]) == (19_900, 0.9, "ipTM 0.9, place 1 of 6")
     assert second["parents"] == ["wt", "d9"]
     assert (first["loop_id"], first["round_number"], first["campaign_id"]) == (LOOP, 1, "binders-round-001")
-    assert store.stat(f"{LoopBook(store, 'lab', LOOP).folder}/{first['pool']}") is not None
+    assert store.stat(f"{LoopLog(store, 'lab', LOOP).folder}/{first['pool']}") is not None
 
 
 def test_a_limit_that_kept_a_candidate_out_is_its_fate(store):
@@ -102,7 +102,7 @@ def test_a_changed_file_and_a_changed_pool_are_noticed(store):
 def test_candidates_of_a_function_are_read_as_they_were_selected(store):
     proposed = [Candidate(name=f"f{at}", sequence=STEM[at:] + STEM, parents=("wt",)) for at in range(5)]
     proposed.insert(1, Candidate(name="again", sequence=STEM + STEM))
-    book = LoopBook(store, "", LOOP)
+    loop_log = LoopLog(store, "", LOOP)
     chosen = select_designs(pool_of(proposed), History(), 2, SelectionSettings(policy="random", seed=3))
     fixed = RoundFixed(
         loop_id=LOOP,
@@ -110,11 +110,11 @@ def test_candidates_of_a_function_are_read_as_they_were_selected(store):
         name="r",
         campaign_id="c",
         origin="designer f",
-        pool=book.keep_candidates(proposed, "f"),
+        pool=loop_log.keep_candidates(proposed, "f"),
         choices=chosen.choices,
         fates=KeptFates.of(chosen),
     )
-    rows = rows_of(write_round(store, "", book.fix(fixed)))
+    rows = rows_of(write_round(store, "", loop_log.fix(fixed)))
     assert [each["name"] for each in rows] == ["f0", "f1", "f2", "f3", "f4", "again"]
     assert {each["name"] for each in rows if each["fate"] == "chosen"} == {
         choice.candidate.name for choice in chosen.choices

@@ -3,7 +3,7 @@
 import pytest
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.campaigns.loops import LoopBook, check_loops
+from prefect_assay.campaigns.loops import LoopLog, check_loops
 from support.archive.loops import LOOP, archive_measured_round, selected_round, whole_round
 from support.command import command
 
@@ -18,11 +18,11 @@ def store(tmp_path):
 
 
 def folder_of(store):
-    return store.root / LoopBook(store, "", LOOP).folder
+    return store.root / LoopLog(store, "", LOOP).folder
 
 
 def pool_of_round(store, number):
-    return folder_of(store) / LoopBook(store, "", LOOP).read().rounds[number - 1].fixed.pool.key
+    return folder_of(store) / LoopLog(store, "", LOOP).read().rounds[number - 1].fixed.pool.key
 
 
 def flip(path):
@@ -32,7 +32,7 @@ def flip(path):
 
 
 def test_an_intact_loop_is_no_finding_also_while_its_first_round_is_proposed(store):
-    LoopBook(store, "", "other").keep_candidates([], "f")
+    LoopLog(store, "", "other").keep_candidates([], "f")
     assert list(check_loops(store, "")) == []
     done = command("archive", "verify", str(store.root))
     assert (done.code, "intact" in done.out) == (0, True), done.err
@@ -61,7 +61,7 @@ def test_damage_of_a_loop_is_named_and_is_exit_code_1(store, damage, kind):
 def test_a_record_that_names_another_digest_is_a_change(store):
     path = folder_of(store) / "000001.json"
     path.chmod(0o644)
-    pool = LoopBook(store, "", LOOP).read().rounds[0].fixed.pool
+    pool = LoopLog(store, "", LOOP).read().rounds[0].fixed.pool
     path.write_text(path.read_text().replace(f'"sha256":"{pool.sha256}"', f'"sha256":"{"0" * 64}"'))
     (finding,) = check_loops(store, "")
     assert (finding.kind, finding.detail) == ("changed", "round 1 names another SHA-256")

@@ -11,7 +11,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed, Crashed, Failed, Running
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.campaigns.loops import LoopBook, Waiting, deployed
+from prefect_assay.campaigns.loops import LoopLog, Waiting, deployed
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import ConfigurationError, DesignerFailed, InvalidSequences
 
@@ -26,8 +26,8 @@ OFFERED = {
 
 
 @pytest.fixture
-def book(tmp_path):
-    return LoopBook(LocalStore(tmp_path), "p", "loop")
+def loop_log(tmp_path):
+    return LoopLog(LocalStore(tmp_path), "p", "loop")
 
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -54,13 +54,15 @@ class Runs:
 
 
 @pytest.fixture
-def designer(monkeypatch, book):
+def designer(monkeypatch, loop_log):
     """Asks the designer of a loop for round 2."""
     runs = Runs()
     monkeypatch.setattr(deployed, "start_run", runs.start_run)
 
     def ask(*takes, start=START, left=False):
-        loop = SimpleNamespace(loop_id="loop", designer="design/gpu", book=book, start=start, archive_id="a1")
+        loop = SimpleNamespace(
+            loop_id="loop", designer="design/gpu", loop_log=loop_log, start=start, archive_id="a1"
+        )
         monkeypatch.setattr(deployed, "_parameters_of", lambda _: set(takes))
         return deployed.run_designer(loop, 2, OFFERED, has_designs=lambda writes: left and writes)
 
@@ -68,7 +70,7 @@ def designer(monkeypatch, book):
     return ask
 
 
-def test_it_is_started_once_with_those_parameters_that_it_takes(designer, book):
+def test_it_is_started_once_with_those_parameters_that_it_takes(designer, loop_log):
     waiting = designer("round", "n", "candidates", "gpu_type")
     assert isinstance(waiting, Waiting)
     assert "waits for the designer's run cold-crow-0 of round 2" in waiting.message
@@ -81,7 +83,7 @@ def test_it_is_started_once_with_those_parameters_that_it_takes(designer, book):
     assert designer.runs.calls[0][2] == {
         "round": 2,
         "n": 3,
-        "candidates": deployed.candidates_address(book, 2),
+        "candidates": deployed.candidates_address(loop_log, 2),
     }
 
 
@@ -175,16 +177,16 @@ def test_an_unknown_deployment_is_named(monkeypatch):
         deployed._parameters_of("design/gpu")
 
 
-def test_what_it_has_written_is_kept_as_it_was(book):
+def test_what_it_has_written_is_kept_as_it_was(loop_log):
     from pathlib import Path
 
-    address = Path(deployed.candidates_address(book, 1))
+    address = Path(deployed.candidates_address(loop_log, 1))
     with pytest.raises(DesignerFailed, match="without writing candidates"):
-        deployed.proposed_pool(book, 1, "design/gpu", ReadingOptions())
+        deployed.proposed_pool(loop_log, 1, "design/gpu", ReadingOptions())
     address.write_text("name,sequence,score\na,ACDEF,1\nb,ACDEG,2\n")
-    pool = deployed.proposed_pool(book, 1, "design/gpu", ReadingOptions())
+    pool = deployed.proposed_pool(loop_log, 1, "design/gpu", ReadingOptions())
     assert pool.designs == 2
     address.write_text("name,sequence\na,ACDJ\n")
-    assert [c.columns for c in book.candidates(pool)] == [{"score": "1"}, {"score": "2"}]
+    assert [c.columns for c in loop_log.candidates(pool)] == [{"score": "1"}, {"score": "2"}]
     with pytest.raises(InvalidSequences, match="'J'"):
-        deployed.proposed_pool(book, 1, "design/gpu", ReadingOptions())
+        deployed.proposed_pool(loop_log, 1, "design/gpu", ReadingOptions())

@@ -14,8 +14,8 @@ from prefect_assay.archive.sources import Listed
 from prefect_assay.campaigns.loops.files import (
     FileChanged,
     campaign_of,
+    copy_listed_file,
     design_files,
-    snapshot,
     without_rounds,
 )
 from prefect_assay.errors import InvalidSequences
@@ -67,11 +67,11 @@ def test_a_fingerprint_changes_with_what_is_complete(tmp_path):
 def test_a_snapshot_is_the_file_as_it_was_listed(tmp_path):
     put(tmp_path, "a.fasta")
     (file,) = design_files(str(tmp_path), now=NOW, settle=30).complete
-    with snapshot(file) as copy:
+    with copy_listed_file(file) as copy:
         put(tmp_path, "a.fasta", ">b\nACE\n")
         assert copy.read_text() == ">a\nACD\n"
     put(tmp_path, "a.fasta", ">bb\nACE\n")
-    with pytest.raises(FileChanged, match="changed while it was read"), snapshot(file):
+    with pytest.raises(FileChanged, match="changed while it was read"), copy_listed_file(file):
         pass
 
 
@@ -126,7 +126,7 @@ def test_objects_of_a_prefix_are_complete_at_once(bucket):
         bucket.put_object(Bucket="lab", Key=key, Body=b"name,sequence\nx,ACD\n")
     files = design_files("s3://lab/designs", now=OLD, settle=3600)
     assert [f.address for f in files.complete] == ["s3://lab/designs/a.csv", "s3://lab/designs/b.fasta"]
-    with snapshot(files.complete[0]) as copy:
+    with copy_listed_file(files.complete[0]) as copy:
         assert copy.suffix == ".csv"
         assert copy.read_bytes() == b"name,sequence\nx,ACD\n"
     with pytest.raises(InvalidSequences, match="no such"):
@@ -147,5 +147,5 @@ def test_a_malformed_endpoint_of_s3_is_an_error_of_the_source(monkeypatch):
 
 def test_a_file_that_is_gone_is_named(tmp_path):
     file = Listed("a.csv", str(tmp_path / "a.csv"), 1, OLD, atomic=False)
-    with pytest.raises(InvalidSequences, match="no such file"), snapshot(file):
+    with pytest.raises(InvalidSequences, match="no such file"), copy_listed_file(file):
         pass

@@ -12,7 +12,7 @@ from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns.loops import (
-    LoopBook,
+    LoopLog,
     RoundEnded,
     RoundFixed,
     loop_history,
@@ -56,18 +56,20 @@ class Campaign:
             per_experiment=2,
         )
         keep_plan.fn(self.archive, self.plan)
-        self.books = Ledgers(self.store, "", "org-1")
+        self.ledgers = Ledgers(self.store, "", "org-1")
         self.log(0, SENDING, Ordered(experiment_id="e-1"))
-        book = LoopBook(self.store, "", "loop")
-        pool = book.keep_candidates([Candidate(name=n, sequence=s) for n, s in DESIGNS.items()], "f")
-        book.fix(RoundFixed(loop_id="loop", number=1, name="1", campaign_id="loop-1", origin="f", pool=pool))
-        self.rounds = book.read().rounds
+        loop_log = LoopLog(self.store, "", "loop")
+        pool = loop_log.keep_candidates([Candidate(name=n, sequence=s) for n, s in DESIGNS.items()], "f")
+        loop_log.fix(
+            RoundFixed(loop_id="loop", number=1, name="1", campaign_id="loop-1", origin="f", pool=pool)
+        )
+        self.rounds = loop_log.read().rounds
 
     def log(self, batch, *records):
         """The records of one order."""
-        book = self.books.open_order("loop-1", self.plan.order_keys[batch])
+        loop_log = self.ledgers.open_order("loop-1", self.plan.order_keys[batch])
         for record in records:
-            book.record(lambda _, record=record: record)
+            loop_log.record(lambda _, record=record: record)
 
     def table(self, *names, results_status="all", **fields):
         """The campaign's table with a value for these designs, without their residues unless given."""
@@ -88,7 +90,7 @@ class Campaign:
         return loop_history(
             self.archive,
             self.rounds,
-            lambda campaign, key: self.books.open_order(campaign, key).read().placed,
+            lambda campaign, key: self.ledgers.open_order(campaign, key).read().placed,
         )
 
 
@@ -151,12 +153,12 @@ def test_a_round_without_any_table_counts_with_what_it_ordered(campaign):
 
 def test_a_deployed_designer_gets_what_has_come_since_its_last_trial(campaign, monkeypatch):
     """Results may come between a trial and its Retry, and after the round has ended."""
-    book = LoopBook(campaign.store, "", "loop")
+    loop_log = LoopLog(campaign.store, "", "loop")
     loop = SimpleNamespace(
         loop_id="loop",
         source=None,
         designer="design/gpu",
-        book=book,
+        loop_log=loop_log,
         archive=campaign.archive,
         placed=lambda *_: True,
         n=2,
@@ -172,7 +174,7 @@ def test_a_deployed_designer_gets_what_has_come_since_its_last_trial(campaign, m
         campaign.table(*names)
         if not offers:
             first = kept_table(campaign.archive, "loop-1").location
-            book.end(RoundEnded(number=1, table=first, rows=1))
+            loop_log.end(RoundEnded(number=1, table=first, rows=1))
         with pytest.raises(DesignerFailed):
             proposals.next_round(loop, 2, None, since=datetime.now(UTC))
     counts = [
@@ -195,11 +197,11 @@ def test_a_round_has_no_problem_any_more_once_all_of_its_results_are_released(
     campaign, status, names, problem
 ):
     campaign.table("a0", results_status="partial")
-    book = LoopBook(campaign.store, "", "loop")
+    loop_log = LoopLog(campaign.store, "", "loop")
     first = kept_table(campaign.archive, "loop-1").location
-    book.end(RoundEnded(number=1, table=first, rows=1, problem="Overdue"))
-    (before,) = with_newest_tables(campaign.archive, book.read().rounds, None)
+    loop_log.end(RoundEnded(number=1, table=first, rows=1, problem="Overdue"))
+    (before,) = with_newest_tables(campaign.archive, loop_log.read().rounds, None)
     assert (before.problem, before.ended.table) == ("Overdue", first)
     campaign.table(*names, results_status=status)
-    (after,) = with_newest_tables(campaign.archive, book.read().rounds, None)
+    (after,) = with_newest_tables(campaign.archive, loop_log.read().rounds, None)
     assert (after.problem, after.ended.rows) == (problem, len(names))

@@ -9,7 +9,7 @@ from prefect_assay.analysis.results import DesignSummary
 from prefect_assay.campaigns.loops import Stop, StopRules
 from prefect_assay.designs import pool_of, read_sequences
 from prefect_assay.designs.options import ReadingOptions
-from prefect_assay.tasks.propose import _candidate
+from prefect_assay.tasks.propose import _read_candidate
 
 PAGE = (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -41,7 +41,7 @@ def loaded(text):
 def test_the_function_proposes_designs_that_can_be_ordered(history):
     propose = loaded(example("Point mutants"))["propose"]
     proposed = list(propose(history=history, n=8, budget_cents=None, round=2))
-    pool = pool_of([_candidate(value, at, "docs") for at, value in enumerate(proposed)])
+    pool = pool_of([_read_candidate(value, at, "docs") for at, value in enumerate(proposed)])
     assert len(pool) + len(pool.duplicates) == 8
     assert pool[0].attributes["method"] == "point mutant"
     assert pool[0].attributes["parents"] == ("a" if history else "wild type")

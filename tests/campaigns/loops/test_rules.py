@@ -11,9 +11,9 @@ from prefect_assay.campaigns.loops.rules import (
     RoundValue,
     Stop,
     StopRules,
-    affordable,
     best_of,
     best_value,
+    count_affordable,
     has_measurement,
     rounds_without_improvement,
     stop_reason,
@@ -82,13 +82,13 @@ def test_as_many_designs_as_fit_are_afforded(wanted, left, base):
         asked.append(count)
         return base + 2 * count
 
-    fits = affordable(price, wanted, left)
+    fits = count_affordable(price, wanted, left)
     assert fits == max((k for k in range(1, wanted + 1) if base + 2 * k <= left), default=0)
     assert len(asked) <= 2 + math.ceil(math.log2(wanted + 1))
 
 
 def test_without_a_price_nothing_is_said():
-    assert affordable(lambda _: None, 5, 100) is None
+    assert count_affordable(lambda _: None, 5, 100) is None
 
 
 def row(**changes):

@@ -49,8 +49,8 @@ def test_money_becomes_a_problem_at_its_limit(open_item, collected, kind):
 
 def test_three_restarts_within_a_day_are_a_problem_of_the_first_of_them():
     times = [NOW - 3 * HOUR, NOW - 2 * HOUR, NOW - HOUR]
-    assert find.restarted("campaign c-1", "c-1", times[:2], None) == []
-    (problem,) = find.restarted("campaign c-1", "c-1", times, "its run was deleted")
+    assert find.find_restarted("campaign c-1", "c-1", times[:2], None) == []
+    (problem,) = find.find_restarted("campaign c-1", "c-1", times, "its run was deleted")
     assert (problem.kind, problem.since) == (kinds.CAMPAIGN_WITHOUT_RUN, times[0])
     assert "3 times" in problem.text
     assert "its run was deleted" in problem.text

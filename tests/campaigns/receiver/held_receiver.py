@@ -11,7 +11,7 @@ from pathlib import Path
 
 from prefect_assay.campaigns.receiver.receiver import Receiver
 from prefect_assay.campaigns.receiver.settings import ReceiverSettings
-from prefect_assay.cli.services.receiver import serve
+from prefect_assay.cli.services.receiver import serve_receiver
 
 port, folder = int(sys.argv[1]), Path(sys.argv[2])
 
@@ -27,4 +27,4 @@ async def wake(experiment_id: str, *_: object) -> int:
 
 settings = ReceiverSettings.from_environment()
 with contextlib.suppress(KeyboardInterrupt):  # as the command does
-    serve(Receiver(settings, wake=wake), settings, "127.0.0.1", port)
+    serve_receiver(Receiver(settings, wake=wake), settings, "127.0.0.1", port)

@@ -71,9 +71,9 @@ def of_organization(core, receiver, secret=SECRET):
 
 def sent(core):
     """Statuses of the attempts made now."""
-    before = len(sim_deliveries.journal(core, 0))
+    before = len(sim_deliveries.list_attempts(core, 0))
     core.sender.deliver(core.seeded.organization_id)
-    return [row["status"] for row in sim_deliveries.journal(core, 0)[before:]]
+    return [row["status"] for row in sim_deliveries.list_attempts(core, 0)[before:]]
 
 
 def test_deliveries_of_both_kinds_of_webhook_wake(core, receiver, woken):
@@ -89,7 +89,7 @@ def test_the_same_update_wakes_once_however_often_it_comes(core, receiver, woken
     _, experiment_id = of_organization(core, receiver)
     assert sent(core) == [200]
     for body in (bodies.Redelivery(), bodies.Redelivery(identical=True)):
-        (again,) = sim_deliveries.redeliver(core, body, "1")["items"]
+        (again,) = sim_deliveries.redeliver_attempt(core, body, "1")["items"]
         assert again["status"] == 200
     assert woken == [experiment_id]
 
@@ -100,7 +100,7 @@ def test_forged_and_stale_deliveries_are_refused_for_good(core, receiver, woken,
     of_organization(core, receiver)
     assert sent(core) == [401]
     assert woken == []
-    assert sim_deliveries.waiting(core) == []
+    assert sim_deliveries.list_waiting(core) == []
 
 
 def test_the_old_secret_counts_within_the_window_of_a_rotation_only(core, receiver, rotating, woken):
@@ -109,13 +109,13 @@ def test_the_old_secret_counts_within_the_window_of_a_rotation_only(core, receiv
     core.request("PATCH", f"/webhooks/{webhook_id}", json_body={"secret": SECRET})
     core.webhook_faults.append(WebhookFault(action="old_secret", count=2))
     progress = {"event": "progress", "experiment_id": experiment_id}
-    sim_actions.event(core, progress)
+    sim_actions.trigger_event(core, progress)
     assert sent(core) == [200]
     core.request(
         "PATCH", f"/webhooks/{webhook_id}", json_body={"url": delivery_url(receiver, ORGANIZATION_KEY)}
     )
-    sim_actions.event(core, progress)
+    sim_actions.trigger_event(core, progress)
     assert sent(core) == [401]
-    sim_actions.event(core, progress)
+    sim_actions.trigger_event(core, progress)
     assert sent(core) == [200]
     assert len(woken) == 3

@@ -42,7 +42,7 @@ def ordered(core, receiver):
 
 
 def statuses(core):
-    return [row["status"] for row in sim_deliveries.journal(core, 0)]
+    return [row["status"] for row in sim_deliveries.list_attempts(core, 0)]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_killed_between_the_delivery_and_its_answer_it_loses_nothing(core, recei
     advance(core, seconds=30)
     assert statuses(core) == [None, 200]
     assert receiver.woken() == [experiment_id]
-    assert sim_deliveries.waiting(core) == []
+    assert sim_deliveries.list_waiting(core) == []
 
 
 def post(receiver):

@@ -18,7 +18,7 @@ from prefect_assay.campaigns.runs.queries import (
 )
 from prefect_assay.cli.campaigns.find import Archives, find_named
 from prefect_assay.cli.campaigns.status import show_status
-from prefect_assay.cli.services.check import _runs
+from prefect_assay.cli.services.check import _check_runs
 from prefect_assay.errors import UnexpectedAnswer
 from prefect_assay.flows.sweep import sweep
 from support.services.prefect_http import open_prefect_http
@@ -130,7 +130,7 @@ def test_status_check_and_sweep_name_it(client, flow_id, capsys, monkeypatch, tm
     shown = capsys.readouterr()
     assert bad in shown.err
     assert "has not begun a campaign yet" in shown.out
-    assert [line.ok for line in _runs(client) if bad in line.text] == [False]
+    assert [line.ok for line in _check_runs(client) if bad in line.text] == [False]
     report = sweep()
     assert [line for line in report.attention if bad in line and "prefect flow-run delete" in line]
     assert not [line for line in report.problems if "500" in line]

@@ -12,7 +12,7 @@ def finish(home, numbers):
     """Campaigns that are over, with the records of a short life."""
     for number in numbers:
         log = CampaignLog(home.store, "", f"c-{number}")
-        log.start(started(home.books, log.name, experiments=1, home=home.id))
+        log.start(started(home.ledgers, log.name, experiments=1, home=home.id))
         log.note_run(f"r-{number}", "run")
         log.finish("1 of 1 measured", complete=True)
 

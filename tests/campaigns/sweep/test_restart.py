@@ -228,7 +228,7 @@ def test_a_campaign_that_is_over_or_stopped_is_not_started(home, end):
     else:
         log.stop("ada", "by command")
     assert swept(minutes=0).started == ()
-    assert list(home.store.keys("BOOKS/OPEN")) == []
+    assert list(home.store.keys("LEDGERS/OPEN")) == []
 
 
 def test_a_round_of_a_loop_is_its_loops(home):
@@ -287,7 +287,7 @@ def test_an_unreachable_archive_hides_no_other(home, api, tmp_path):
 def test_a_damaged_log_hides_no_other(home, api):
     damaged, log = home.start("a-1"), home.start("c-1")
     home.set(home.run(log), Failed(message="x"))
-    (home.store.root / "BOOKS/CAMPAIGNS/a-1/000001.json").write_text("{")
+    (home.store.root / "LEDGERS/CAMPAIGNS/a-1/000001.json").write_text("{")
     assert len(swept().started) == 1
     (problem,) = problems(api, kinds.CAMPAIGN_WITHOUT_RUN)
     assert damaged.name in problem.text

@@ -34,9 +34,9 @@ def archive(tmp_path):
     block = LocalArchive(root=str(tmp_path))
     block._block_document_id = uuid4()
     store = LocalStore(tmp_path)
-    books = Ledgers.open(store, "", SERVICE, "org-1")
+    ledgers = Ledgers.open(store, "", SERVICE, "org-1")
     accounts = frozenset({str(uuid4())})
-    return SavedArchive("assay-local-archive/results", block, store, books.archive_id, accounts)
+    return SavedArchive("assay-local-archive/results", block, store, ledgers.archive_id, accounts)
 
 
 def campaign_of(archive, what=StartedKind.CAMPAIGN, **changes):

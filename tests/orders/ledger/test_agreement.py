@@ -8,13 +8,13 @@ import pytest
 from prefect_assay.archive import LocalStore
 from prefect_assay.errors import ArchiveError, ConfigurationError, DecisionNeeded, PaymentOutcomeUnknown
 from prefect_assay.orders.job import OrderRoute, PaymentState
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.log import Approved, Confirming, Ordered, Sending
 from prefect_assay.orders.ledger.state import NotBegun
 from prefect_assay.orders.payments import RollingCap
 from prefect_assay.orders.question import QuestionKind
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.archive.memory_store import MemoryStore, a_book, an_attempt, books_in
+from support.archive.memory_store import MemoryStore, an_attempt, ledgers_in, make_ledger
 
 CAP = RollingCap(max_cents=10_000, since=datetime.now(UTC) - timedelta(days=30), at=datetime.now(UTC))
 
@@ -29,20 +29,20 @@ class Archive:
         self.backups = folder / "backups"
 
     def order(self, key="k"):
-        return books_in(LocalStore(self.folder)).open_order("c", key)
+        return ledgers_in(LocalStore(self.folder)).open_order("c", key)
 
     def send(self, key="k", cents=3000):
-        book = self.order(key)
-        book.books.budget.reserve(key, "c", cents)
-        book.record(lambda state: SENDING)
-        book.record(lambda state: Ordered(experiment_id="exp_1"))
-        book.record(lambda state: Approved(amount_cents=cents, approver="a rule"))
-        return book
+        ledger = self.order(key)
+        ledger.ledgers.budget.reserve(key, "c", cents)
+        ledger.record(lambda state: SENDING)
+        ledger.record(lambda state: Ordered(experiment_id="exp_1"))
+        ledger.record(lambda state: Approved(amount_cents=cents, approver="a rule"))
+        return ledger
 
     def pay(self):
-        ledger = OrderLedger(self.order())
-        ledger.reserve(3000, CAP)
-        return ledger.begin(an_attempt(rail=PaymentMethod.MPP_SPT), previous=ledger.get())
+        payment_ledger = PaymentLedger(self.order())
+        payment_ledger.reserve(3000, CAP)
+        return payment_ledger.begin(an_attempt(rail=PaymentMethod.MPP_SPT), previous=payment_ledger.get())
 
     def backup(self):
         shutil.copytree(self.folder, self.backups)
@@ -68,25 +68,25 @@ def test_records_that_agree_are_no_question(archive):
     archive.order("k2").require_agreement()
     sent = archive.pay()
     archive.order().require_agreement()
-    OrderLedger(archive.order()).end(sent, PaymentState.FAILED)
+    PaymentLedger(archive.order()).end(sent, PaymentState.FAILED)
     archive.order().require_agreement()
 
 
 @pytest.mark.parametrize("action", [SENDING, Confirming(amount_cents=5)])
 def test_a_kill_between_any_two_writes_is_no_contradiction(archive, action, monkeypatch):
     """The budget is written before the record, and the record is noted in it afterwards."""
-    book = archive.order()
-    book.books.budget.reserve("k", "c", 3000)
+    ledger = archive.order()
+    ledger.ledgers.budget.reserve("k", "c", 3000)
     archive.order().require_agreement()
     if isinstance(action, Confirming):
-        book.record(lambda state: Ordered(experiment_id="exp_1"))
+        ledger.record(lambda state: Ordered(experiment_id="exp_1"))
 
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(book.books.budget), "note_action", killed)
+    monkeypatch.setattr(type(ledger.ledgers.budget), "note_action", killed)
     with pytest.raises(KeyboardInterrupt):
-        book.record(lambda state: action)
+        ledger.record(lambda state: action)
     monkeypatch.undo()
     archive.order().require_agreement()
 
@@ -120,7 +120,7 @@ def test_a_log_that_has_lost_its_create_is_a_question_and_then_continues(archive
     assert ("reserved in the budget", "30.00 USD") in [(fact.name, fact.value) for fact in question.facts]
     archive.order().accept_records()
     archive.order().require_agreement()
-    assert archive.order().books.budget.read().campaign_cents("c") == 3000, "it still counts"
+    assert archive.order().ledgers.budget.read().campaign_cents("c") == 3000, "it still counts"
 
 
 def test_a_budget_that_is_gone_is_a_question_of_every_order_and_made_again(archive):
@@ -137,7 +137,7 @@ def test_a_budget_that_is_gone_is_a_question_of_every_order_and_made_again(archi
     archive.order("k3").accept_records()
     for key in ("k", "k2", "k3"):
         archive.order(key).require_agreement()
-    state = archive.order().books.budget.read()
+    state = archive.order().ledgers.budget.read()
     assert (state.campaign_cents("c"), state.paid_cents(CAP.since)) == (3500, 3000)
 
 
@@ -153,14 +153,14 @@ def test_a_budget_of_an_older_backup_is_a_question_of_the_order_that_it_lacks(ar
 
 @pytest.mark.parametrize("name", ["000001.jsonl", "1.json", "000002.json.bak", "head"])
 def test_a_log_of_another_layout_is_refused_and_not_seen_as_empty(archive, name):
-    book = archive.order()
-    folder = archive.folder / book._log.folder
+    ledger = archive.order()
+    folder = archive.folder / ledger._log.folder
     folder.mkdir(parents=True)
     (folder / name).write_text("{}")
     with pytest.raises(ArchiveError, match="another version of prefect-assay wrote them"):
-        book.read()
+        ledger.read()
     with pytest.raises(ArchiveError, match="no first record"):
-        book.record(lambda state: SENDING)
+        ledger.record(lambda state: SENDING)
 
 
 @pytest.mark.parametrize(
@@ -175,21 +175,21 @@ def test_a_log_of_another_layout_is_refused_and_not_seen_as_empty(archive, name)
 )
 def test_a_record_of_another_version_is_refused(old, new):
     store = MemoryStore()
-    a_book(store, experiment=None).record(lambda state: SENDING)
+    make_ledger(store, experiment=None).record(lambda state: SENDING)
     key = next(key for key in store.objects if key.endswith("k/000002.json"))
     assert old in store.objects[key].decode()
     store.objects[key] = store.objects[key].replace(old.encode(), new.encode())
     with pytest.raises((ConfigurationError, ArchiveError), match="version"):
-        a_book(store, experiment=None).read()
+        make_ledger(store, experiment=None).read()
 
 
 def test_a_reservation_of_another_version_is_refused():
     store = MemoryStore()
-    books_in(store).budget.reserve("k", "c", 5)
+    ledgers_in(store).budget.reserve("k", "c", 5)
     key = next(key for key in store.objects if "BUDGET" in key)
     store.objects[key] = store.objects[key].replace(b'"cents":5', b'"cents":5,"currency":"EUR"')
     with pytest.raises(ConfigurationError, match="another version"):
-        books_in(store).budget.read()
+        ledgers_in(store).budget.read()
 
 
 class Forgetful(MemoryStore):
@@ -212,26 +212,26 @@ class Forgetful(MemoryStore):
 )
 def test_a_record_that_precedes_an_action_is_read_back(word, record):
     store = Forgetful(word)
-    book = a_book(store, experiment=None)
-    own = book.record(lambda state: None if state.attempts or state.ordered else record)
+    ledger = make_ledger(store, experiment=None)
+    own = ledger.record(lambda state: None if state.attempts or state.ordered else record)
     assert own is None, "another's record is under the number"
-    assert not isinstance(book.state, NotBegun)
+    assert not isinstance(ledger.state, NotBegun)
 
 
 def test_a_payment_is_read_back():
     store = Forgetful(b'"paying"')
-    ledger = OrderLedger(a_book(store))
-    ledger.reserve(3000, CAP)
-    assert ledger.begin(an_attempt(), previous=None) is None
+    payment_ledger = PaymentLedger(make_ledger(store))
+    payment_ledger.reserve(3000, CAP)
+    assert payment_ledger.begin(an_attempt(), previous=None) is None
 
 
 def test_a_reading_back_costs_one_read():
     store = MemoryStore()
-    book = a_book(store, experiment=None)
-    book.books.budget.reserve("k", "c", 5)
-    book.record(lambda state: Approved(amount_cents=1, approver="a rule"))
+    ledger = make_ledger(store, experiment=None)
+    ledger.ledgers.budget.reserve("k", "c", 5)
+    ledger.record(lambda state: Approved(amount_cents=1, approver="a rule"))
     reads = []
     found = store.find
     store.find = lambda key: reads.append(key) or found(key)
-    book.record(lambda state: SENDING)
-    assert [key for key in reads if "BUDGET" not in key] == [f"{book._log.folder}/000003.json"]
+    ledger.record(lambda state: SENDING)
+    assert [key for key in reads if "BUDGET" not in key] == [f"{ledger._log.folder}/000003.json"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prefect_assay.errors import ArchiveUnavailable, BudgetExceeded
 from prefect_assay.orders.ledger.budget import EVERY
 from prefect_assay.orders.payments import RollingCap
-from support.archive.memory_store import MemoryStore, books_in
+from support.archive.memory_store import MemoryStore, ledgers_in
 from support.crash.races import SINCE, a_cap, claims
 
 LARGE = 10**9
@@ -29,12 +29,12 @@ def store():
 
 @pytest.fixture
 def budget(store):
-    return books_in(store).budget
+    return ledgers_in(store).budget
 
 
 def sums(store, since=SINCE, campaign="c"):
     """As a reader sees it that has read nothing before."""
-    state = books_in(store).budget.read()
+    state = ledgers_in(store).budget.read()
     return state.campaign_cents(campaign), state.paid_cents(since)
 
 
@@ -60,7 +60,7 @@ def test_the_same_order_counts_once_and_a_higher_amount_takes_the_place_of_the_l
     budget.reserve("a", "c", 60, campaign_cap_cents=100)
     records = len(store.objects)
     budget.reserve("a", "c", 60, campaign_cap_cents=100)
-    books_in(store).budget.reserve("a", "c", 60, campaign_cap_cents=100)
+    ledgers_in(store).budget.reserve("a", "c", 60, campaign_cap_cents=100)
     assert len(store.objects) == records
     with pytest.raises(BudgetExceeded, match=r"order b of 0.41 USD .* campaign c: 0.60 USD of 1.00 USD"):
         budget.reserve("b", "c", 41, campaign_cap_cents=100)
@@ -118,7 +118,7 @@ def test_a_raised_cap_outlives_checkpoints_while_nothing_is_reserved_yet(store, 
     for number in range(EVERY):
         budget.reserve(f"other-{number}", "another", 1)
     budget.reserve("quoted", "c", 0)
-    books_in(store).budget.reserve("a", "c", 200, campaign_cap_cents=100)
+    ledgers_in(store).budget.reserve("a", "c", 200, campaign_cap_cents=100)
 
 
 # The window
@@ -168,7 +168,7 @@ def test_checkpoints_leave_nothing_out_for_its_age(store, budget):
     for number in range(2 * EVERY):
         budget.reserve(f"fill-{number}", "another", 1)
     assert sums(store, NOW - timedelta(days=5001)) == (9010, 9000)
-    assert "released" not in books_in(store).budget.read().reservations
+    assert "released" not in ledgers_in(store).budget.read().reservations
 
 
 def test_a_time_that_was_ahead_is_corrected_by_what_was_read_before_the_clock_was_confirmed(store, budget):
@@ -176,7 +176,7 @@ def test_a_time_that_was_ahead_is_corrected_by_what_was_read_before_the_clock_wa
     known = budget.read().reservations.values()
     budget.reserve("b", "c", 1000, rolling=a_cap(10_000, at=NOW + timedelta(days=400)))
     budget.redate_payments(known, NOW)
-    dates = {r.order_key: r.paid_at for r in books_in(store).budget.read().reservations.values()}
+    dates = {r.order_key: r.paid_at for r in ledgers_in(store).budget.read().reservations.values()}
     assert dates == {"a": NOW, "b": NOW + timedelta(days=400)}
 
 
@@ -199,7 +199,7 @@ operations = st.lists(
 def test_sums_are_those_of_integers_over_any_history_and_a_refusal_leaves_no_trace(history, window, campaign):
     """Four runs that have read at different times, against sums of plain integers."""
     store = MemoryStore()
-    runs = [books_in(store).budget for _ in range(4)]
+    runs = [ledgers_in(store).budget for _ in range(4)]
     plain = Plain(campaign, window)
     for kind, order, cents, number in history:
         budget, name = runs[number], Plain.campaign_of(order)
@@ -217,7 +217,7 @@ def test_sums_are_those_of_integers_over_any_history_and_a_refusal_leaves_no_tra
             except BudgetExceeded:
                 reserved = False
             assert reserved is plain.reserve(order, cents, pays=kind == "pay")
-        runs[3] = books_in(store).budget  # a run that has read nothing yet
+        runs[3] = ledgers_in(store).budget  # a run that has read nothing yet
     for reader in runs:
         state = reader.read()
         assert state.paid_cents(SINCE) == plain.machine()
@@ -280,7 +280,7 @@ def test_every_32nd_record_is_a_checkpoint_however_many_runs_write(store):
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
-                lambda n: [books_in(store).budget.reserve(f"{n}-{k}", "c", 1) for k in range(20)], range(8)
+                lambda n: [ledgers_in(store).budget.reserve(f"{n}-{k}", "c", 1) for k in range(20)], range(8)
             )
         )
     kinds = {int(key[-11:-5]): b'"kind":"checkpoint"' in body for key, body in store.objects.items()}

@@ -118,7 +118,7 @@ def test_logs_of_campaigns_are_no_ledgers_of_an_organisation(any_store):
 
 
 def test_a_log_in_the_folder_of_another_campaign_is_refused(store, log):
-    for key in list(store.keys("lab/BOOKS/CAMPAIGNS/c")):
+    for key in list(store.keys("lab/LEDGERS/CAMPAIGNS/c")):
         store.objects[key.replace("/c/", "/d/")] = store.objects[key]
     with pytest.raises(ArchiveError, match="log of campaign c, which has another folder"):
         a_log(store, "d").read()
@@ -461,8 +461,8 @@ def test_an_id_that_is_no_safe_name_is_found_by_its_folder(any_store):
 
 
 def test_files_of_others_in_the_index_are_left_alone(store, log):
-    store.objects["lab/BOOKS/OPEN/notes.txt"] = b""
-    store.objects["lab/BOOKS/OPEN/campaign-d.json"] = b"{damaged"
+    store.objects["lab/LEDGERS/OPEN/notes.txt"] = b""
+    store.objects["lab/LEDGERS/OPEN/campaign-d.json"] = b"{damaged"
     assert open_names(store) == ["c"]
 
 
@@ -498,7 +498,7 @@ def test_an_archive_that_is_unreachable_is_an_error_and_never_an_empty_one(call)
 
 
 def test_no_record_holds_a_block_with_its_secrets(log, store):
-    body = json.loads(store.objects["lab/BOOKS/CAMPAIGNS/c/000001.json"])
+    body = json.loads(store.objects["lab/LEDGERS/CAMPAIGNS/c/000001.json"])
     assert set(body["terms"]) == set(Terms.model_fields)
     assert not [name for name in Terms.model_fields if "token" in name or "key" in name or "secret" in name]
 

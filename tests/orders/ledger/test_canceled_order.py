@@ -26,7 +26,7 @@ from prefect_assay.orders.ledger.log import (
     Withdrawn,
 )
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.archive.memory_store import MemoryStore, a_book, an_attempt
+from support.archive.memory_store import MemoryStore, an_attempt, make_ledger
 
 SEEN = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
@@ -88,12 +88,12 @@ STORIES = {
 CUTS = [(name, cut) for name, story in STORIES.items() for cut in range(len(story) + 1)]
 
 
-def write(book, record):
-    return book.record(lambda _: record)
+def write(ledger, record):
+    return ledger.record(lambda _: record)
 
 
 def kinds(store):
-    return [record.kind for record in a_book(store, experiment=None).records()]
+    return [record.kind for record in make_ledger(store, experiment=None).records()]
 
 
 def actions_while_stopped(records):
@@ -108,10 +108,10 @@ def actions_while_stopped(records):
 @pytest.mark.parametrize(("name", "cut"), CUTS)
 def test_between_any_two_records_nothing_but_facts_follows_and_after_reopening_everything(name, cut):
     store, story = MemoryStore(), STORIES[name]
-    run = a_book(store, experiment=None)
+    run = make_ledger(store, experiment=None)
     for record in story[:cut]:
         assert write(run, record)
-    a_book(store, experiment=None).stop("ada", "prefect-assay cancel")
+    make_ledger(store, experiment=None).stop("ada", "prefect-assay cancel")
     left, refused = story[cut:], []
     facts = list(itertools.takewhile(lambda one: not isinstance(one, ACTIONS), left))
     for record in facts:
@@ -119,15 +119,15 @@ def test_between_any_two_records_nothing_but_facts_follows_and_after_reopening_e
     for record in left:
         if isinstance(record, ACTIONS):
             before = kinds(store)
-            for book in (run, a_book(store, experiment=None)):
+            for ledger in (run, make_ledger(store, experiment=None)):
                 with pytest.raises(
                     OrderStopped, match=r"order k of campaign c was canceled by ada on .*--reopen"
                 ):
-                    write(book, record)
+                    write(ledger, record)
             assert kinds(store) == before
             refused.append(record)
     assert actions_while_stopped(run.records()) == []
-    a_book(store, experiment=None).reopen("ada")
+    make_ledger(store, experiment=None).reopen("ada")
     for record in left[len(facts) :]:
         assert write(run, record)
     assert [kind for kind in kinds(store) if kind not in {"planned", "stopped", "reopened"}] == [
@@ -139,76 +139,76 @@ def test_between_any_two_records_nothing_but_facts_follows_and_after_reopening_e
 
 def test_an_order_whose_log_is_empty_is_stopped_before_it_was_planned():
     store = MemoryStore()
-    a_book(store, experiment=None).stop("ada", "prefect-assay cancel")
+    make_ledger(store, experiment=None).stop("ada", "prefect-assay cancel")
     assert kinds(store) == ["planned", "stopped"]
-    state = a_book(store, experiment=None).read()
+    state = make_ledger(store, experiment=None).read()
     assert (state.stopped.person, state.placed) == ("ada", False)
     with pytest.raises(OrderStopped):
-        write(a_book(store, experiment=None), sending())
+        write(make_ledger(store, experiment=None), sending())
     with pytest.raises(OrderStopped):
-        a_book(store, experiment=None).require_not_stopped()
+        make_ledger(store, experiment=None).require_not_stopped()
 
 
 def test_it_is_stopped_and_reopened_once():
     store = MemoryStore()
-    for book in (a_book(store), a_book(store)):
-        book.stop("ada", "cancel")
-        book.stop("bob", "cancel")
-    assert a_book(store).read().stopped.person == "ada"
-    for book in (a_book(store), a_book(store)):
-        book.reopen("ada")
-        book.require_not_stopped()
+    for ledger in (make_ledger(store), make_ledger(store)):
+        ledger.stop("ada", "cancel")
+        ledger.stop("bob", "cancel")
+    assert make_ledger(store).read().stopped.person == "ada"
+    for ledger in (make_ledger(store), make_ledger(store)):
+        ledger.reopen("ada")
+        ledger.require_not_stopped()
     assert kinds(store) == ["planned", "ordered", "stopped", "reopened"]
 
 
 def test_a_new_start_retries_what_was_refused_and_nothing_that_a_person_has_stopped():
     store = MemoryStore()
-    a_book(store, experiment=None).retry_refused("a new start")
+    make_ledger(store, experiment=None).retry_refused("a new start")
     assert store.objects == {}
-    write(a_book(store, experiment=None), Withdrawn(reason="refused"))
-    a_book(store, experiment=None).retry_refused("a new start")
-    assert not a_book(store, experiment=None).read().withdrawn
-    write(a_book(store, experiment=None), Withdrawn(reason="refused"))
-    a_book(store, experiment=None).stop("ada", "cancel")
-    a_book(store, experiment=None).retry_refused("a new start")
-    state = a_book(store, experiment=None).read()
+    write(make_ledger(store, experiment=None), Withdrawn(reason="refused"))
+    make_ledger(store, experiment=None).retry_refused("a new start")
+    assert not make_ledger(store, experiment=None).read().withdrawn
+    write(make_ledger(store, experiment=None), Withdrawn(reason="refused"))
+    make_ledger(store, experiment=None).stop("ada", "cancel")
+    make_ledger(store, experiment=None).retry_refused("a new start")
+    state = make_ledger(store, experiment=None).read()
     assert (state.stopped.person, state.withdrawn) == ("ada", True)
-    a_book(store, experiment=None).reopen("ada")
-    state = a_book(store, experiment=None).read()
+    make_ledger(store, experiment=None).reopen("ada")
+    state = make_ledger(store, experiment=None).read()
     assert (state.stopped, state.withdrawn) == (None, False)
     assert kinds(store)[-2:] == ["stopped", "reopened"]
 
 
 def test_an_order_with_an_experiment_is_not_retried():
-    book = a_book()
-    write(book, Withdrawn(reason="expired"))
-    book.retry_refused("a new start")
-    assert (book.read().withdrawn, [record.kind for record in book.records()][-1]) == (True, "withdrawn")
+    ledger = make_ledger()
+    write(ledger, Withdrawn(reason="expired"))
+    ledger.retry_refused("a new start")
+    assert (ledger.read().withdrawn, [record.kind for record in ledger.records()][-1]) == (True, "withdrawn")
 
 
 @pytest.mark.parametrize("record", [Confirming(amount_cents=3000), paying()])
 def test_a_stop_that_comes_while_an_action_is_written_wins_or_comes_after_it(record):
     """Whichever the store puts first: the run meets `stopped`, or its action was before."""
     store = MemoryStore()
-    run = a_book(store)
+    run = make_ledger(store)
     run.read()
 
     def stop_first(key):
         if key.endswith("/k/000003.json"):
             store.before_put = lambda _: None
-            a_book(store).stop("ada", "cancel")
+            make_ledger(store).stop("ada", "cancel")
 
     store.before_put = stop_first
     with pytest.raises(OrderStopped):
         write(run, record)
     assert kinds(store) == ["planned", "ordered", "stopped"]
     assert run.actions == ()
-    assert run.books.budget.read().reservations == {}, "an action that did not happen is not noted either"
+    assert run.ledgers.budget.read().reservations == {}, "an action that did not happen is not noted either"
 
 
 def test_a_stop_that_the_store_promised_and_did_not_write_is_written_again(waits, monkeypatch):
     store = MemoryStore()
-    book = a_book(store)
+    ledger = make_ledger(store)
     put, lost = store.put_if_absent, ["/k/000003.json"]
 
     def promise(key, data, content_type, *, sha256=None):
@@ -217,16 +217,16 @@ def test_a_stop_that_the_store_promised_and_did_not_write_is_written_again(waits
         return put(key, data, content_type, sha256=sha256)
 
     monkeypatch.setattr(store, "put_if_absent", promise)
-    book.stop("ada", "prefect-assay cancel")
-    assert a_book(store).read().stopped is not None
+    ledger.stop("ada", "prefect-assay cancel")
+    assert make_ledger(store).read().stopped is not None
 
 
 def test_a_stopped_log_with_an_action_after_it_is_damaged():
-    book = a_book()
-    book.stop("ada", "cancel")
+    ledger = make_ledger()
+    ledger.stop("ada", "cancel")
     for record in (Confirming(amount_cents=1), paying()):
         with pytest.raises(ArchiveError, match=rf"`{record.kind}` .*contradicts"):
-            book.state.next(record)
+            ledger.state.next(record)
 
 
 # --- payments ---
@@ -237,23 +237,23 @@ def test_a_stopped_log_with_an_action_after_it_is_damaged():
 
 def test_partial_results_are_seen_once():
     store = MemoryStore()
-    a_book(store).see_partial(SEEN)
-    a_book(store).see_partial(SEEN + timedelta(hours=1))
-    assert a_book(store).read().partial.seen == SEEN
+    make_ledger(store).see_partial(SEEN)
+    make_ledger(store).see_partial(SEEN + timedelta(hours=1))
+    assert make_ledger(store).read().partial.seen == SEEN
     assert kinds(store) == ["planned", "ordered", "partial"]
 
 
 def test_partial_results_are_those_of_the_orders_experiment():
     store = MemoryStore()
-    unordered = a_book(store, experiment=None)
+    unordered = make_ledger(store, experiment=None)
     unordered.see_partial(SEEN)
     assert kinds(store) == ["planned"]
-    book = a_book(store)
-    book.see_partial(SEEN)
-    write(book, Surplus(experiment_id="exp_1", kept="exp_0"))
-    assert a_book(store).read().partial is None
-    a_book(store).see_partial(SEEN + timedelta(hours=1))
-    assert a_book(store).read().partial.seen == SEEN + timedelta(hours=1)
+    ledger = make_ledger(store)
+    ledger.see_partial(SEEN)
+    write(ledger, Surplus(experiment_id="exp_1", kept="exp_0"))
+    assert make_ledger(store).read().partial is None
+    make_ledger(store).see_partial(SEEN + timedelta(hours=1))
+    assert make_ledger(store).read().partial.seen == SEEN + timedelta(hours=1)
 
 
 # --- any story, with several writers ---

@@ -12,10 +12,10 @@ from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind, l
 from prefect_assay.orders.ledger.homes import note_sweep
 from support.archive import archive_writer
 from support.archive.campaign_records import NOW, a_log, started
-from support.archive.memory_store import MemoryStore, a_book
+from support.archive.memory_store import MemoryStore, make_ledger
 
-LOGS = "lab/BOOKS/CAMPAIGNS"
-OPEN = "lab/BOOKS/OPEN"
+LOGS = "lab/LEDGERS/CAMPAIGNS"
+OPEN = "lab/LEDGERS/OPEN"
 
 
 def found(store):
@@ -80,7 +80,7 @@ def test_the_command_says_what_it_has_corrected_and_that_the_archive_is_intact(t
 
     code, output = verified()
     assert code == 0, output
-    assert "repaired: BOOKS/OPEN/campaign-c.json: campaign c is open and was not in the index" in output
+    assert "repaired: LEDGERS/OPEN/campaign-c.json: campaign c is open and was not in the index" in output
     assert "intact" in output
     assert "repaired" not in verified()[1]
     assert opened(store) == ["c"]
@@ -122,10 +122,10 @@ def test_a_damaged_log_is_named_and_the_others_are_checked(store):
 
 def test_a_ledger_that_has_lost_two_records_in_a_row_is_named():
     store = MemoryStore()
-    book = a_book(store)
+    ledger = make_ledger(store)
     for number in range(3):
-        book.saw_invoice("inv_1", number)
-    folder = book.location.removeprefix("memory:")
+        ledger.saw_invoice("inv_1", number)
+    folder = ledger.location.removeprefix("memory:")
     for number in (3, 4):
         del store.objects[f"{folder}/{number:06d}.json"]
     assert list(check_orders(store)) == [

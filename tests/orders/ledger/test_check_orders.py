@@ -30,12 +30,12 @@ def keep(store, code, path, body, experiment_id=None):
     )
 
 
-def books(store):
+def ledgers(store):
     return Ledgers(store, "lab", "org-1")
 
 
 def order(store, key, experiment_id):
-    books(store).open_order("c", key).record(
+    ledgers(store).open_order("c", key).record(
         lambda state: None if state.ordered else Ordered(experiment_id=experiment_id)
     )
 
@@ -43,7 +43,7 @@ def order(store, key, experiment_id):
 def plan(store, keys, archive_id=None):
     made = Plan(
         campaign_id="c",
-        archive_id=archive_id or books(store).archive_id,
+        archive_id=archive_id or ledgers(store).archive_id,
         source="",
         assay=Assay(experiment_type="expression"),
         experiments=[PlannedExperiment(order_key=k, batch_index=n, spec=SPEC) for n, k in enumerate(keys)],
@@ -74,7 +74,7 @@ def found(store):
 
 
 def log_of(store, key):
-    return f"{books(store).folder}/c/{key}"
+    return f"{ledgers(store).folder}/c/{key}"
 
 
 def remove(store, key):
@@ -105,7 +105,7 @@ def test_while_an_order_is_not_known_any_experiment_may_be_its(any_store):
 
 
 def test_a_surplus_experiment_belongs_to_its_order(store):
-    books(store).open_order("c", "k1").record(
+    ledgers(store).open_order("c", "k1").record(
         lambda state: None if state.surplus else Surplus(experiment_id="id-E-3", kept="id-E-1")
     )
     keep(store, "E-3", "results.csv", b"")
@@ -130,7 +130,7 @@ def test_a_campaign_whose_orders_have_no_log_is_a_remark(any_store):
 
 
 def test_an_experiment_of_the_table_that_is_gone_needs_no_register(store):
-    for key in list(store.keys("lab/c/E-2")) + list(store.keys("lab/BOOKS/VERSIONS")):
+    for key in list(store.keys("lab/c/E-2")) + list(store.keys("lab/LEDGERS/VERSIONS")):
         remove(store, key)
     assert verify_versions(store).ok
     assert ("missing", "lab/c/E-2") in found(store)
@@ -145,16 +145,16 @@ def test_a_plan_of_another_archive(any_store):
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_log_that_lost_a_record(store, number):
-    order_book = books(store).open_order("c", "k1")
-    order_book.record(lambda state: None if state.surplus else Surplus(experiment_id="x", kept="id-E-1"))
+    order_ledger = ledgers(store).open_order("c", "k1")
+    order_ledger.record(lambda state: None if state.surplus else Surplus(experiment_id="x", kept="id-E-1"))
     remove(store, f"{log_of(store, 'k1')}/{number:06d}.json")
     assert ("unreadable", log_of(store, "k1")) in found(store)
 
 
 def test_the_archives_id_is_missed_and_not_made_again(store):
-    remove(store, "lab/BOOKS/ARCHIVE.json")
+    remove(store, "lab/LEDGERS/ARCHIVE.json")
     before = sorted(store.keys(""))
-    assert found(store) == [("missing", "lab/BOOKS/ARCHIVE.json")]
+    assert found(store) == [("missing", "lab/LEDGERS/ARCHIVE.json")]
     assert sorted(store.keys("")) == before
 
 
@@ -181,4 +181,4 @@ def test_a_damaged_record_of_whose_the_logs_are_is_found(tmp_path):
     assert found(store) == []
     record.chmod(0o600)
     record.write_bytes(b"{")
-    assert found(store) == [("unreadable", "lab/BOOKS/IDENTITY")]
+    assert found(store) == [("unreadable", "lab/LEDGERS/IDENTITY")]

@@ -7,7 +7,7 @@ from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.homes import last_sweeps, note_sweep
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
-FOLDER = "lab/BOOKS/HOMES"
+FOLDER = "lab/LEDGERS/HOMES"
 
 
 def test_the_last_day_of_each_home_is_read_and_earlier_files_go(any_store):

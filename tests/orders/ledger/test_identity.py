@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown, OtherOrganisation
 from prefect_assay.orders.find import adopt_experiment
-from prefect_assay.orders.ledger import Ledgers, OrderLedger
+from prefect_assay.orders.ledger import Ledgers, PaymentLedger
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.client.http.address import checked_base_url
@@ -28,10 +28,10 @@ def opened(store, organisation, service=LAB):
     return Ledgers.open(store, "", service, organisation)
 
 
-def placed(books, key="k"):
-    book = books.open_order("c", key)
-    book.record(lambda _: Ordered(experiment_id="exp_1"))
-    return book
+def placed(ledgers, key="k"):
+    ledger = ledgers.open_order("c", key)
+    ledger.record(lambda _: Ordered(experiment_id="exp_1"))
+    return ledger
 
 
 def test_a_service_that_names_its_organisation_later_has_the_log_of_its_first_use(store):
@@ -54,7 +54,7 @@ def test_another_organisation_is_refused_with_the_next_step_whenever_the_first_w
         OtherOrganisation, match=r"org-2 at https://lab.* org-1; nothing is ordered or paid. Put"
     ):
         opened(store, "org-2")
-    assert len(list(store.keys("BOOKS/IDENTITY"))) == 2
+    assert len(list(store.keys("LEDGERS/IDENTITY"))) == 2
     assert Ledgers.open(store, "of-org-2", LAB, "org-2").folder != opened(store, "org-1").folder
 
 
@@ -88,7 +88,7 @@ def test_of_first_users_at_once_one_decides(any_store, answers):
 
 def test_logs_without_a_record_of_whose_they_are_stop_every_order(store):
     placed(opened(store, "org-1"))
-    for key in store.keys("BOOKS/IDENTITY"):
+    for key in store.keys("LEDGERS/IDENTITY"):
         del store.objects[key]
     with pytest.raises(ArchiveError, match=r"IDENTITY is missing.*Restore it"):
         opened(store, "org-1")
@@ -99,14 +99,14 @@ def test_an_order_that_stands_in_another_log_is_neither_adopted_nor_paid(store, 
     """Such as an alias of a service that names no organisation."""
     placed(opened(store, organisation))
     elsewhere = opened(store, None, ALIAS)
-    book = elsewhere.open_order("c", "k")
+    ledger = elsewhere.open_order("c", "k")
     with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
-        adopt_experiment(book, "exp_1")
-    assert book.read().ordered is None
-    book.record(lambda _: Ordered(experiment_id="exp_1"))  # as if both had ordered at the same moment
-    ledger = OrderLedger(book)
+        adopt_experiment(ledger, "exp_1")
+    assert ledger.read().ordered is None
+    ledger.record(lambda _: Ordered(experiment_id="exp_1"))  # as if both had ordered at the same moment
+    payment_ledger = PaymentLedger(ledger)
     with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
-        ledger.reserve(an_attempt().amount_cents, a_cap(10**6))
+        payment_ledger.reserve(an_attempt().amount_cents, a_cap(10**6))
     assert not elsewhere.budget.read().reservations
 
 

@@ -11,12 +11,12 @@ from pydantic import SecretStr
 
 from prefect_assay.errors import PaymentFailed, PaymentOutcomeUnknown
 from prefect_assay.orders.job import PaymentState
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.orders.payments.rails.mpp import MppRail
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.client import AssayClient
-from support.archive.memory_store import MemoryStore, a_book
+from support.archive.memory_store import MemoryStore, make_ledger
 from support.lab.orders import booked, open_invoice
 from support.services.asgi import served
 
@@ -49,7 +49,7 @@ def pay(base_url, rail, store=None, *, twice=False):
             "inv_1",
             rail,
             policy_for(base_url),
-            OrderLedger(a_book(store)),
+            PaymentLedger(make_ledger(store)),
             expected_cents=5000,
             sleep=lambda _: None,
         )

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.errors import AssayError, BudgetExceeded, ClockDiffers
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.service.models.billing import Invoice
-from support.archive.memory_store import MemoryStore, a_book
+from support.archive.memory_store import MemoryStore, make_ledger
 from support.lab.pay import PAY_TO, RAIL, Answer, with_signing
 from support.x402 import NETWORK, USDC, decode, encode
 
@@ -85,7 +85,7 @@ class World:
             key,
             with_signing(credential),
             policy,
-            OrderLedger(a_book(self.store, key=key)),
+            PaymentLedger(make_ledger(self.store, key=key)),
             expected_cents=cents,
             experiment_id="exp_1",
             now=lambda: self.time + skew,

@@ -9,13 +9,13 @@ from lab_support.core import spec
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.errors import ExperimentCanceled, PaymentOutcomeUnknown, PaymentRefused, TransientError
 from prefect_assay.orders.job import Order, PaymentState
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.orders.payments.interfaces import PaymentAttempt
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks import pay as pay_task
-from support.archive.memory_store import MemoryStore, a_book
+from support.archive.memory_store import MemoryStore, make_ledger
 from support.lab.orders import booked, client_of, open_invoice
 from support.services.issuer import ISSUER_KEY, issuer_server
 
@@ -42,7 +42,7 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
             return pay_task.pay_invoice.fn(
                 AssayCredentials(base_url=lab.base_url, token=lab.token),
                 order,
-                book=a_book(store, experiment=order.experiment_id),
+                ledger=make_ledger(store, experiment=order.experiment_id),
                 policy=policy,
                 wallet=SharedPaymentTokens(
                     issuer_url=issuer.url, issuer_key=ISSUER_KEY, network_ids=receivers
@@ -83,9 +83,9 @@ def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed
         order = ordered(client, f"not listed, {status}, {known}")
         page = client.experiments.get_invoice(order.experiment_id).provider_invoice_url
         billed = client.invoices.find_for_experiment(order.experiment_id)
-    book = a_book(experiment=None)
+    ledger = make_ledger(experiment=None)
     # What the answer to the order said; neither is GET /invoices/{id} in the contract.
-    book.record(
+    ledger.record(
         lambda _: Ordered(
             experiment_id=order.experiment_id, invoice_id=billed.provider_invoice_id if known else None
         )
@@ -95,7 +95,7 @@ def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed
         return pay_task.pay_invoice.fn(
             AssayCredentials(base_url=lab.base_url, token=lab.token),
             order,
-            book=book,
+            ledger=ledger,
             policy=SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
             wallet=None,
             method=PaymentMethod.ASYNC_INVOICE,
@@ -108,7 +108,7 @@ def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed
         assert (shown.invoice_id, shown.amount_cents) == (f"of {order.experiment_code}", billed.amount)
         lab.event("pay_invoice", order.experiment_id)
         assert pay().state is PaymentState.SETTLED
-    assert book.read().settled.amount_cents == billed.amount
+    assert ledger.read().settled.amount_cents == billed.amount
 
 
 @pytest.mark.parametrize("method", [PaymentMethod.X402_EXACT, PaymentMethod.ASYNC_INVOICE])
@@ -129,14 +129,14 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
         assets=[lab.rail("x402-exact")["asset"]],
         pay_to=[lab.rail("x402-exact")["pay_to"]],
     )
-    book = a_book(experiment=order.experiment_id)
+    ledger = make_ledger(experiment=order.experiment_id)
 
-    def due(book):
+    def due(ledger):
         return pay_task.read_due.fn(
-            credentials, order, book=book, policy=policy, wallet=wallet, method=PaymentMethod.X402_EXACT
+            credentials, order, ledger=ledger, policy=policy, wallet=wallet, method=PaymentMethod.X402_EXACT
         )
 
-    assert due(book) == cents
+    assert due(ledger) == cents
     # Here a person approves, for up to days. The contract does not say that a cancellation voids the invoice.
     lab.event("force_status", order.experiment_id, status="canceled")
     code = order.experiment_code
@@ -148,18 +148,18 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
                 pay_task.pay_invoice.fn(
                     credentials,
                     order,
-                    book=book,
+                    ledger=ledger,
                     policy=policy,
                     wallet=wallet,
                     method=method,
                     limit_cents=cents,
                 )
             with pytest.raises(error, match=words):  # the next execution asks no person
-                due(book)
+                due(ledger)
 
     both_raise(ExperimentCanceled, refused)
     assert booked(lab, invoice.id) == []
-    assert not book.read().withdrawn  # the invoice is open, so the order counts
+    assert not ledger.read().withdrawn  # the invoice is open, so the order counts
     attempt = PaymentAttempt(
         invoice_id=invoice.id,
         experiment_id=order.experiment_id,
@@ -171,9 +171,9 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
         pay_to=lab.rail("x402-exact")["pay_to"],
         expires_at=datetime.now(UTC) + timedelta(minutes=5),
     )
-    assert OrderLedger(book).begin(attempt, previous=None)  # and the process died
+    assert PaymentLedger(ledger).begin(attempt, previous=None)  # and the process died
     both_raise(PaymentOutcomeUnknown, f"{refused}.*may still settle")
     # The order goes on with an older experiment: this one's cancellation does not end it.
-    moved = a_book(experiment="older")
+    moved = make_ledger(experiment="older")
     with pytest.raises(TransientError, match="no longer the experiment of the order"), disable_run_logger():
         due(moved)

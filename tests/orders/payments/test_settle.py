@@ -505,7 +505,7 @@ def test_a_repeated_challenge_gets_one_token_and_does_not_end_the_wait_for_a_ref
 
 def test_a_log_restored_from_an_older_backup_gets_no_second_token(mpp):
     """Played: with the log's tail gone, `mpp-spt` issued a second token in 2 of 3 tries."""
-    mpp.book()
+    mpp.ledger()
     backup = {
         key: body
         for key, body in mpp.store.objects.items()
@@ -562,14 +562,14 @@ def test_of_runs_that_race_for_one_invoice_one_sends_a_credential(world, is_refu
 
 
 def test_a_ledger_that_fails_after_the_settlement_does_not_hide_it(world, caplog):
-    ledger, calls = world.another_run(), []
+    payment_ledger, calls = world.another_run(), []
 
     def broken(*_, **__):
         calls.append(1)
         raise OSError("disk full")
 
-    world.api.before = lambda: setattr(ledger, "paid", broken)
-    assert world.settle(ledger=ledger).state is PaymentState.SETTLED
+    world.api.before = lambda: setattr(payment_ledger, "paid", broken)
+    assert world.settle(payment_ledger=payment_ledger).state is PaymentState.SETTLED
     assert calls
     assert "is paid; that cannot be recorded now" in caplog.text
     assert world.entry().in_doubt
@@ -593,7 +593,7 @@ def test_an_order_that_becomes_another_experiment_meanwhile_is_not_paid(world):
     """Another run finds an older experiment of the order between this run's reading and its record."""
     surplus = Surplus(experiment_id=world.experiment_id, kept="exp_0")
     with pytest.raises(PaymentOutcomeUnknown, match="this one sent nothing"):
-        world.settle(rail=world.signing(lambda: world.book().record(lambda _: surplus)))
+        world.settle(rail=world.signing(lambda: world.ledger().record(lambda _: surplus)))
     assert (world.api.sent, world.records(), world.spent()) == ([], ["surplus"], 0)
 
 
@@ -621,7 +621,7 @@ def test_a_settled_order_takes_no_further_payment_whatever_its_invoice_says(worl
 
 
 def stop(world):
-    world.book().stop("ada", "prefect-assay cancel")
+    world.ledger().stop("ada", "prefect-assay cancel")
 
 
 def test_of_a_stopped_order_no_credential_is_made_and_reopened_it_is_paid_once(world):
@@ -629,7 +629,7 @@ def test_of_a_stopped_order_no_credential_is_made_and_reopened_it_is_paid_once(w
     with pytest.raises(OrderStopped):
         world.settle(rail=world.signing(lambda: pytest.fail("signed")))
     assert (world.is_untouched(), world.records(), world.issued) == (True, ["stopped"], [])
-    world.book().reopen("ada")
+    world.ledger().reopen("ada")
     require_paid(world)
 
 

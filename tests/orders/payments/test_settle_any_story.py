@@ -4,8 +4,8 @@ import pytest
 
 from prefect_assay.errors import AssayError, PaymentOutcomeUnknown
 from prefect_assay.orders.job import PaymentState
-from prefect_assay.orders.ledger import OrderLedger
-from support.archive.memory_store import a_book
+from prefect_assay.orders.ledger import PaymentLedger
+from support.archive.memory_store import make_ledger
 from support.lab.pay import MPP, OTHER_RAIL, X402, PayWorld, lose
 from support.services.order_service import Killed, Killer, KillingStore
 
@@ -42,9 +42,9 @@ class Pause:
 
 def run(world, killer, **changes):
     """One run of the order whose every call to the archive and the service goes through a killer or a pause."""
-    book = a_book(KillingStore(world.store, killer), experiment=world.experiment_id)
+    ledger = make_ledger(KillingStore(world.store, killer), experiment=world.experiment_id)
     options = {"rail": world.new_rail(), **changes}
-    return world.settle(api=KillingApi(world.api, killer), ledger=OrderLedger(book), **options)
+    return world.settle(api=KillingApi(world.api, killer), payment_ledger=PaymentLedger(ledger), **options)
 
 
 def attempt(world, killer=None, **changes):

@@ -11,7 +11,7 @@ from prefect_assay.service.client.http.request import Answer
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.tasks.quote import confirm_quote
-from support.archive.memory_store import a_book
+from support.archive.memory_store import make_ledger
 from support.client import CANARY, operations
 from support.services.fault_server import reply
 
@@ -218,5 +218,5 @@ def test_a_quote_with_such_an_amount_is_not_confirmed(server, amount):
     server.will(reply(404, {"error": "no invoice yet"}), reply(200, experiment), reply(200, quote))
     credentials = AssayCredentials(base_url=server.base_url, token=CANARY)
     with pytest.raises(errors.TransientError, match="shows no total"):
-        confirm_quote.fn(credentials, "e1", book=a_book(experiment="e1"), approved_cents=100_000)
+        confirm_quote.fn(credentials, "e1", ledger=make_ledger(experiment="e1"), approved_cents=100_000)
     assert server.methods == ["GET", "GET", "GET"]

@@ -26,13 +26,13 @@ ONE = "Thu, 26 Nov 2026 13:41:27 GMT"
 )  # fmt: skip
 def test_each_spelling(value, moment):
     assert http_date(value) == moment
-    line = check._clock("service", {"date": value})
+    line = check._check_clock("service", {"date": value})
     assert line.ok == (moment is None or abs(moment - datetime.now(UTC)) < check._CLOCKS_DIFFER)
 
 
 def test_no_date():
     assert sent_at({}) is None
-    assert check._clock("service", {}).ok
+    assert check._check_clock("service", {}).ok
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from([ONE, ",", " ", "GMT", "26", "Thu"])).map("".join)))

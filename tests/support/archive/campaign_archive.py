@@ -12,7 +12,7 @@ from prefect_assay.designs import read_sequences
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.identity import experiment_name
 from prefect_assay.orders.job import Payment, PaymentState
-from prefect_assay.orders.ledger import Ledgers, OrderLedger
+from prefect_assay.orders.ledger import Ledgers, PaymentLedger
 from prefect_assay.orders.ledger.log import Approved
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
@@ -49,15 +49,15 @@ def lab_campaign(
             campaign_id=campaign_id,
             per_experiment=per_experiment,
         )
-        books = Ledgers(LocalStore(folder), "", "the organization")
-        keep_plan.fn(archive, plan.model_copy(update={"archive_id": books.archive_id}))
-        orders = [_order(client, books, plan, planned) for planned in plan.experiments]
+        ledgers = Ledgers(LocalStore(folder), "", "the organization")
+        keep_plan.fn(archive, plan.model_copy(update={"archive_id": ledgers.archive_id}))
+        orders = [_order(client, ledgers, plan, planned) for planned in plan.experiments]
         lab.advance(days=days)
         for planned, order in list(zip(plan.experiments, orders, strict=True))[:measured]:
             invoice = client.invoices.find_for_experiment(order.experiment_id)
             assert invoice is not None
-            book = books.open_order(campaign_id, planned.order_key)
-            OrderLedger(book).paid(invoice.id, invoice.amount)
+            ledger = ledgers.open_order(campaign_id, planned.order_key)
+            PaymentLedger(ledger).paid(invoice.id, invoice.amount)
             found = client.experiments.get(order.experiment_id)
             kept = archive_experiment.fn(
                 credentials,
@@ -74,14 +74,14 @@ def lab_campaign(
                 spec=planned.spec,
             )
             if found.reported == ResultsStatus.ALL:
-                book.deliver(kept.record.experiment_code)
+                ledger.deliver(kept.record.experiment_code)
     return plan
 
 
-def _order(client: AssayClient, books: Ledgers, plan: Plan, planned: PlannedExperiment):
-    book = books.open_order(plan.campaign_id, planned.order_key)
+def _order(client: AssayClient, ledgers: Ledgers, plan: Plan, planned: PlannedExperiment):
+    ledger = ledgers.open_order(plan.campaign_id, planned.order_key)
     total = client.experiments.estimate_cost(planned.spec).total_cents or 0
-    book.record(lambda _: Approved(amount_cents=total, approver="the caps of the policy"))
+    ledger.record(lambda _: Approved(amount_cents=total, approver="the caps of the policy"))
     name = experiment_name(plan.campaign_id, planned.batch_index, len(plan.experiments), planned.order_key)
     request = CreateRequest(experiment_spec=planned.spec, name=name, skip_draft=True, auto_accept_quote=True)
-    return find_or_create(client, request, book)
+    return find_or_create(client, request, ledger)

@@ -9,7 +9,7 @@ from prefect_assay.analysis.results import summarize
 from prefect_assay.analysis.results.tables import write_summary_json
 from prefect_assay.analysis.selection import History, select_designs
 from prefect_assay.archive import Document, archive_version
-from prefect_assay.campaigns.loops import LoopBook, RoundEnded, RoundFixed
+from prefect_assay.campaigns.loops import LoopLog, RoundEnded, RoundFixed
 from prefect_assay.designs import read_pool
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.selection import KeptFates, SelectionSettings
@@ -43,17 +43,17 @@ DAY = 4
 
 def selected_round(store, prefix, pool=POOL + TWIN, n=4):
     """The record of round 1: four of six by score, with at most two of a method that is measured in another column."""
-    book = LoopBook(store, prefix, LOOP)
+    loop_log = LoopLog(store, prefix, LOOP)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pool.csv"
         path.write_text(pool)
         designs = read_pool(str(path), reading=READING)
-        kept = book.keep_file(path, path.name, len(designs))
+        kept = loop_log.keep_file(path, path.name, len(designs))
     settings = SelectionSettings(
         policy="top_score", score_column="ipTM", max_per_method=2, method_column="Method"
     )
     chosen = select_designs(designs, History(), n, settings, price_cents=19_900)
-    return book.fix(
+    return loop_log.fix(
         RoundFixed(
             loop_id=LOOP,
             number=1,
@@ -73,16 +73,16 @@ def selected_round(store, prefix, pool=POOL + TWIN, n=4):
 
 def whole_round(store, prefix):
     """The record of round 2: a file that is measured whole, and ends without results."""
-    book = LoopBook(store, prefix, LOOP)
+    loop_log = LoopLog(store, prefix, LOOP)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "more.fasta"
         path.write_text(f">e1\nMMM{STEM}\n>e2\nKKK{STEM}\n")
-        kept = book.keep_file(path, path.name, 2)
+        kept = loop_log.keep_file(path, path.name, 2)
     fixed = RoundFixed(
         loop_id=LOOP, number=2, name="more", campaign_id="binders-more", origin="file more.fasta", pool=kept
     )
-    book.fix(fixed)
-    book.end(RoundEnded(number=2, table="none", rows=0, problem="its experiment was canceled"))
+    loop_log.fix(fixed)
+    loop_log.end(RoundEnded(number=2, table="none", rows=0, problem="its experiment was canceled"))
     return fixed
 
 

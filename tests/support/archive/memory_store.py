@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from prefect_assay.archive.layout import require_hint, require_table
 from prefect_assay.archive.store import ObjectInfo, check_key, chunks_of
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
-from prefect_assay.orders.ledger import Ledgers, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.orders.payments.interfaces import PaymentAttempt
 from prefect_assay.service.models.vocabulary import PaymentMethod
@@ -118,22 +118,22 @@ class MemoryStore:
         return False
 
 
-def books_in(store=None, account=ACCOUNT):
-    """The books of an account in a new or a given store."""
+def ledgers_in(store=None, account=ACCOUNT):
+    """The ledgers of an account in a new or a given store."""
     return Ledgers(store if store is not None else MemoryStore(), "", account)
 
 
-def a_book(store=None, campaign="c", key="k", experiment="exp_1") -> OrderBook:
+def make_ledger(store=None, campaign="c", key="k", experiment="exp_1") -> OrderLedger:
     """The log of an order whose experiment is known; without one with `experiment=None`. Each call is another run."""
-    book = books_in(store).open_order(campaign, key)
+    ledger = ledgers_in(store).open_order(campaign, key)
     if experiment is not None:
-        book.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment))
-    return book
+        ledger.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment))
+    return ledger
 
 
-def spent_cents(book, since) -> int:
+def spent_cents(ledger, since) -> int:
     """What machine payments come to, as another run reads it."""
-    return books_in(book.books.store).budget.read().paid_cents(since)
+    return ledgers_in(ledger.ledgers.store).budget.read().paid_cents(since)
 
 
 def an_attempt(**changes) -> PaymentAttempt:

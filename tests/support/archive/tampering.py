@@ -185,13 +185,13 @@ WAYS: Final = {
     "hidden file": (lambda h: h.write(f"{E1}/v003/.notes", b"1"), f"{E1}/v003/.notes", True),
     "hidden folder": (lambda h: h.write(f"{E1}/v003/.git/config", b"1"), f"{E1}/v003/.git/config", True),
     "register altered": (
-        lambda h: h.edit("lab/BOOKS/VERSIONS/c/E-1/v003.json", manifest_sha256="0" * 64),
+        lambda h: h.edit("lab/LEDGERS/VERSIONS/c/E-1/v003.json", manifest_sha256="0" * 64),
         f"{E1}/v003/manifest.json",
         None,
     ),
     "register emptied": (
-        lambda h: h.write("lab/BOOKS/VERSIONS/c/E-1/v003.json", b""),
-        "lab/BOOKS/VERSIONS/c/E-1/v003.json",
+        lambda h: h.write("lab/LEDGERS/VERSIONS/c/E-1/v003.json", b""),
+        "lab/LEDGERS/VERSIONS/c/E-1/v003.json",
         None,
     ),
 }
@@ -202,5 +202,5 @@ FOLDER_WAYS: Final = {
     "version is a link": (lambda h: h.link(f"{E1}/v003"), f"{E1}/v003", True),
     "experiment is a link": (lambda h: h.link(E2), E2, True),
     "campaign is a link": (lambda h: h.link("lab/c"), "lab/c", True),
-    "books are a link": (lambda h: h.link("lab/BOOKS"), "lab/BOOKS", None),
+    "ledgers are a link": (lambda h: h.link("lab/LEDGERS"), "lab/LEDGERS", None),
 }

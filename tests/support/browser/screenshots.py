@@ -1,6 +1,6 @@
 """The pictures of a report for the README and docs/results.md: light and dark, wide and narrow.
 
-`make screenshots`, or `cd tests && python -m support.browser.screenshots REPORT.html FOLDER`. Needs Chromium only
+`cd tests && python -m support.browser.screenshots REPORT.html FOLDER`. Needs Chromium only
 (ASSAY_BROWSER_CHROMIUM).
 """
 

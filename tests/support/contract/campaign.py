@@ -99,7 +99,7 @@ def a_plan(setup, *, kind="affinity", sequences=None, campaign_id=CAMPAIGN, spec
     planned = PlannedExperiment(order_key=order_key(campaign_id, 0, spec), batch_index=0, spec=spec)
     plan = Plan(
         campaign_id=campaign_id,
-        archive_id=setup.books.archive_id,
+        archive_id=setup.ledgers.archive_id,
         source="designs",
         assay=Assay(experiment_type=kind, target=TARGET["name"] if binding else None),
         experiments=(planned,),
@@ -174,5 +174,5 @@ def complete(setup, plan):
     with without_prefect() as played:
         campaign = begin(setup, plan)
         play.approve_price(campaign)
-        play.play(campaign)
+        play.play_orders(campaign)
         return played

@@ -1,4 +1,4 @@
-"""Order and pay without Prefect: the product's `find_or_create` and `settle` with the books in a folder."""
+"""Order and pay without Prefect: the product's `find_or_create` and `settle` with the ledgers in a folder."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from prefect_assay.errors import AssayError, OrderOutcomeUnknown
 from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import confirm_order
-from prefect_assay.orders.ledger import Ledgers, OrderLedger
+from prefect_assay.orders.ledger import Ledgers, PaymentLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
@@ -31,22 +31,22 @@ def _run(job: Mapping[str, Any]) -> dict[str, Any]:
     kind = next(kind for kind in WALLETS if kind.rail == job["rail"])
     rail = kind(**job["wallet"]).get_rail()
     request = CreateRequest.model_validate(job["request"])
-    book = Ledgers(LocalStore(job["books"]), "", "account").open_order("core", job["order_key"])
+    ledger = Ledgers(LocalStore(job["ledgers"]), "", "account").open_order("core", job["order_key"])
     with AssayClient(job["base_url"], job["token"]) as client:
         try:
-            find_or_create(client, request, book, repeats=job.get("repeats"))
+            find_or_create(client, request, ledger, repeats=job.get("repeats"))
         except OrderOutcomeUnknown:  # a person is asked, as by the flow
-            state = book.read()
+            state = ledger.read()
             if not any(sent.commits for sent in state.open_attempts):
                 raise
             return {"asks": state.attempts}
-        experiment_id = confirm_order(client, request.experiment_spec, book)
+        experiment_id = confirm_order(client, request.experiment_spec, ledger)
         billing = read_billing(client, experiment_id)
         if billing.stage is BillingStage.QUOTE_OPEN:
             billing = confirm_quote.fn(
                 _Credentials(client),
                 experiment_id,
-                book=book,
+                ledger=ledger,
                 approved_cents=billing.quote.amount_total,
             )
         if billing.stage is not BillingStage.INVOICED:
@@ -57,7 +57,7 @@ def _run(job: Mapping[str, Any]) -> dict[str, Any]:
             invoice.id,
             rail,
             PaymentPolicy.model_validate(job["policy"]),
-            OrderLedger(book),
+            PaymentLedger(ledger),
             expected_cents=invoice.amount,
             experiment_id=experiment_id,
         )

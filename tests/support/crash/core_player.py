@@ -11,7 +11,7 @@ from typing import Any, Final
 from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
 from prefect_assay.orders.identity import experiment_name, order_key
-from prefect_assay.orders.ledger import Ledgers, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import ExperimentSpec
 from support.crash.process import KILLED, Execution, Killable, token_issuer
@@ -61,7 +61,7 @@ class CorePlayer:
             "request": request,
             "order_key": key,
             "policy": self.policy,
-            "books": str(self.folder / "books" / schedule.campaign_id),
+            "ledgers": str(self.folder / "ledgers" / schedule.campaign_id),
             "answer": str(self.folder / "answer.json"),
         }
 
@@ -93,10 +93,10 @@ class CorePlayer:
         found = self._answers.get(job["order_key"])
         return {found} if found else set()
 
-    def log(self, schedule: Schedule) -> OrderBook:
-        """In the folder of the schedule's own books."""
+    def log(self, schedule: Schedule) -> OrderLedger:
+        """In the folder of the schedule's own ledgers."""
         job = self.start(schedule)
-        return Ledgers(LocalStore(job["books"]), "", "account").open_order("core", job["order_key"])
+        return Ledgers(LocalStore(job["ledgers"]), "", "account").open_order("core", job["order_key"])
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def a_core_player(lab: LocalLab, folder: Path) -> Iterator[CorePlayer]:
     lab.plan(quote_minutes=1, review_minutes=1, window_days=0.01)
     offered = lab.rail("x402-exact")
     with token_issuer() as issuer_url, AssayClient(lab.base_url, lab.token) as service:
-        names = {lab.base_url: "lab", issuer_url: "issuer", str(folder / "books"): "books"}
+        names = {lab.base_url: "lab", issuer_url: "issuer", str(folder / "ledgers"): "ledgers"}
         targets = {t.name: t.id for t in service.targets.iterate()}
         policy = {
             "enabled": True,

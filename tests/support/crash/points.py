@@ -35,7 +35,7 @@ _IDS: Final = re.compile(
 
 
 # Organisation and campaign, or all of the budget's log, whose numbers go on from story to story.
-_LOG: Final = re.compile(r"(?<=/BOOKS/)[^/]+/(BUDGET/\d+|[^/]+)")
+_LOG: Final = re.compile(r"(?<=/LEDGERS/)[^/]+/(BUDGET/\d+|[^/]+)")
 
 
 def _name(path: str) -> str:

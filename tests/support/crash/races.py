@@ -6,9 +6,9 @@ from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 
 from prefect_assay.errors import BudgetExceeded
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.payments import RollingCap
-from support.archive.memory_store import books_in
+from support.archive.memory_store import ledgers_in
 
 NOW = datetime.now(UTC)
 SINCE = NOW - timedelta(days=30)
@@ -20,12 +20,12 @@ def a_cap(cents, *, at=NOW, days=30, campaign=None):
 
 
 def claims(store, cap, wanted, name=""):
-    """Reserve `(cents, campaign)` each in a thread and by books of its own; the amounts that were let through."""
+    """Reserve `(cents, campaign)` each in a thread and by ledgers of its own; the amounts that were let through."""
     barrier = threading.Barrier(len(wanted))
 
     def claim(number):
         cents, campaign = wanted[number]
-        ledger = OrderLedger(books_in(store).open_order(campaign, f"order-{name}{number}"))
+        ledger = PaymentLedger(ledgers_in(store).open_order(campaign, f"order-{name}{number}"))
         barrier.wait(20)
         try:
             ledger.reserve(cents, cap)

@@ -1,4 +1,4 @@
-"""Schedules of kills and faults, how one is played, and the judge: the lab's books, and the log held against them.
+"""Schedules of kills and faults, how one is played, and the judge: the lab's records, and the log held against them.
 
 Ordering and paying alone are played; campaigns are killed in `tests/stories`. A kill hits one execution at one point; faults stand
 in the lab from the start for a number of executions. Whatever ends badly is started again, until it ends well or keeps failing.
@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from assay_lab.testing import LocalLab
-from prefect_assay.orders.ledger import OrderBook, OrderState
+from prefect_assay.orders.ledger import OrderLedger, OrderState
 from support.crash.process import KILLED, Execution
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def play(player: "CorePlayer", schedule: Schedule) -> Story:
 
 
 def judge(player: "CorePlayer", story: Story, *, faults_gone: bool = True) -> list[str]:
-    """What is wrong with a story, by the lab's books; empty when nothing is."""
+    """What is wrong with a story, by the lab's records; empty when nothing is."""
     schedule, lab = story.schedule, player.lab
     orders = [
         e
@@ -134,9 +134,9 @@ def judge(player: "CorePlayer", story: Story, *, faults_gone: bool = True) -> li
     ]
     ids = {order.id for order in orders}
     paid = [s for s in lab.settlements() if s["experiment_id"] in ids]
-    book = player.log(schedule)
-    state = book.read()
-    wrong = contradictions(book, [s["experiment_id"] for s in paid])
+    ledger = player.log(schedule)
+    state = ledger.read()
+    wrong = contradictions(ledger, [s["experiment_id"] for s in paid])
     wrong += _strangers(player, story, state, orders)
     if len(paid) > 1:
         wrong.append(f"{len(paid)} settlements")
@@ -160,13 +160,13 @@ def judge(player: "CorePlayer", story: Story, *, faults_gone: bool = True) -> li
     return wrong
 
 
-def contradictions(book: OrderBook, paid: list[str], *, by_machine: bool = True) -> list[str]:
+def contradictions(ledger: OrderLedger, paid: list[str], *, by_machine: bool = True) -> list[str]:
     """What the log of an order says that cannot be, by itself and beside the experiments the lab was paid for.
 
     A person who pays a hosted invoice writes no log.
     """
-    kinds = Counter(record.kind for record in book.records())
-    state = book.read()
+    kinds = Counter(record.kind for record in ledger.records())
+    state = ledger.read()
     wrong = [
         f"{kinds[kind]} records `{kind}`" for kind in ("planned", "ordered", "settled") if kinds[kind] > 1
     ]
@@ -235,7 +235,7 @@ def points_between(executions: Iterable[Execution]) -> list[tuple[int, tuple[str
 
 
 _LOADING: Final = re.compile(
-    r" GET /api/(flows|deployments)/| archive (?!os\.link /BOOKS/)| s3 (?!PUT \S+/BOOKS/)| result "
+    r" GET /api/(flows|deployments)/| archive (?!os\.link /LEDGERS/)| s3 (?!PUT \S+/LEDGERS/)| result "
 )
 
 

@@ -67,7 +67,7 @@ _FORMS = ("equ", "geq", "gtr", "leq", "lss")
 def _stocked() -> tuple[LabCore, Call]:
     """A lab with the same things in two organisations, and a call of the first."""
     core = lab_core()
-    other = seeding.organization(core.lab, "other", "Other")
+    other = seeding.add_organization(core.lab, "other", "Other")
     for token in (core.seeded.member_token, other.member_token):
         for name in ("alpha", 'be"ta 100%_\\x', "Ω null"):
             body = {
@@ -171,7 +171,7 @@ class FilterFuzz:
         )
         self._touched.clear()
         with self._watched(tables):
-            return lists.page(call, listing, lambda row: row, only=own).body
+            return lists.make_page(call, listing, lambda row: row, only=own).body
 
     @contextmanager
     def _watched(self, tables: set[str]):

@@ -80,7 +80,7 @@ def make(folder: Path) -> None:
 
 def remove_machine_paths(folder: Path) -> None:
     """Write the place of the golden files as `/golden` in the logs of the campaigns."""
-    for record in (folder / "BOOKS").rglob("*.json"):
+    for record in (folder / "LEDGERS").rglob("*.json"):
         record.write_text(
             record.read_text(encoding="utf-8").replace(str(GOLDEN), "/golden"), encoding="utf-8"
         )
@@ -100,7 +100,7 @@ def make_reports(folder: Path) -> None:
         assert kept is not None
         made = make_report(store, "", name)
         shutil.rmtree(campaign_folder / REPORT_CODE)
-        shutil.rmtree(folder / "BOOKS" / "VERSIONS" / name / REPORT_CODE)
+        shutil.rmtree(folder / "LEDGERS" / "VERSIONS" / name / REPORT_CODE)
         archive_report(store, "", made, now=kept.manifest.created_at)
 
 

@@ -17,10 +17,10 @@ from prefect_assay.analysis.kinetics.analysis import (
     ReplicateKinetics,
     ServiceValues,
 )
-from prefect_assay.analysis.report.contents import collect
-from prefect_assay.analysis.report.decision import decision
+from prefect_assay.analysis.report.contents import collect_contents
+from prefect_assay.analysis.report.decision import summarize_decision
 from prefect_assay.analysis.report.figures import CampaignFigures, CurveFigure
-from prefect_assay.analysis.report.render import render
+from prefect_assay.analysis.report.render import render_page
 from prefect_assay.analysis.results import summarize
 from prefect_assay.analysis.results.summary import pool_scatters
 from prefect_assay.archive import Document, LocalStore, archive_version
@@ -115,12 +115,12 @@ def page_of(case):
             documents=[Document(path="raw/results-0001.json", content_type="application/json", body=body)],
             now=datetime(2026, 1, 1, tzinfo=UTC),
         )
-        contents = collect(store, "", case)
+        contents = collect_contents(store, "", case)
     fits = tuple(_fits(entries))
     designs = summarize(contents.rows, analyses={"r1": PackageAnalysis(kinetics=fits)})
     curves = tuple(CurveFigure(experiment_code=CODE, result_id="r1", fit=fit, svg=None) for fit in fits)
-    decided = decision(contents, designs, pool_scatters(contents.rows))
-    page = render(contents, designs, CampaignFigures(), curves, (), decided).decode()
+    decided = summarize_decision(contents, designs, pool_scatters(contents.rows))
+    page = render_page(contents, designs, CampaignFigures(), curves, (), decided).decode()
     page = re.sub(r"<style>.*?</style>", "<style></style>", page, flags=re.DOTALL)
     page = re.sub(r"(Made with|Made from the archive alone by|Report by) [^<\n]*", r"\1 ...", page)
     return re.sub(r'href="data:[^"]*"', 'href="data:"', page)

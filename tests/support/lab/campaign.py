@@ -12,7 +12,7 @@ from prefect import Task
 from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
-from assay_lab.control.events import body_of, trigger
+from assay_lab.control.events import body_of, trigger_event
 from assay_lab.kernel.settings import LabSettings
 from assay_lab.rails.x402 import X402Settings
 from assay_lab.requests import validation
@@ -104,7 +104,7 @@ class PlayedCampaign:
             for number, spec in enumerate(specs)
         )
         assay = Assay(experiment_type="affinity", target=self.target["name"])
-        archive_id = self.setup().books.archive_id
+        archive_id = self.setup().ledgers.archive_id
         return Plan(campaign_id=CAMPAIGN, archive_id=archive_id, source="d", assay=assay, experiments=planned)
 
     # --- a run ---
@@ -168,21 +168,21 @@ class PlayedCampaign:
     @staticmethod
     def _retrieve(performing, seen):
         if seen.row.results_status == "all":
-            performing.order.book.deliver(seen.row.code)
+            performing.order.ledger.deliver(seen.row.code)
         return seen.add(retrieved=True)
 
     # --- persons and the laboratory ---
 
-    def books(self):
+    def ledgers(self):
         """The ledgers, as another process reads them."""
         return Ledgers.find_recorded(self.store, "", BASE_URL)
 
-    def book(self, key):
+    def ledger(self, key):
         """The ledger of an order, likewise."""
-        return self.books().open_order(CAMPAIGN, key)
+        return self.ledgers().open_order(CAMPAIGN, key)
 
     def states(self):
-        return [self.book(key).read() for key in self.keys]
+        return [self.ledger(key).read() for key in self.keys]
 
     def open_questions(self):
         return self.log().read().open_questions
@@ -208,10 +208,10 @@ class PlayedCampaign:
 
     def happen(self, event, key, **details):
         """An event of the laboratory at the experiment of an order, if there is one."""
-        state = self.book(key).read()
+        state = self.ledger(key).read()
         if state.ordered is not None:
             body = {"experiment_id": state.ordered.experiment_id, **details}
-            trigger(self.core.lab, event, validation.read(body_of(event), body))
+            trigger_event(self.core.lab, event, validation.read_body(body_of(event), body))
 
     def pass_time(self, **span):
         advance(self.core, **span)
@@ -237,7 +237,7 @@ class PlayedCampaign:
 
     def list_open_money(self):
         """What is open by the ledgers and the service."""
-        logs, notes = read_logs(self.books())
+        logs, notes = read_logs(self.ledgers())
         with self.replaced(), self._client(self.setup().credentials) as client:
             looks = look_at_orders(logs, client, self._lab_time())
         assert notes == looks.notes == ()
@@ -248,11 +248,11 @@ class PlayedCampaign:
         return self.core.lab.clock.now(self.core.seeded.organization_id)
 
     def booked_money(self):
-        """What is open by the lab's books, in cents by kind.
+        """What is open by the lab's records, in cents by kind.
 
         An experiment that no ledger names is left out: of one order, two without an answer may have been made.
         """
-        logs, _ = read_logs(self.books())
+        logs, _ = read_logs(self.ledgers())
         sums = [self._booked(log, self._lab_time().isoformat()) for log in logs if not is_closed(log.state)]
         return {kind: sum(one[kind] for one in sums) for kind in OpenKind}
 

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import httpx
 
-from assay_lab.api import find
+from assay_lab.api import find_routes
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.settings import API_PREFIX
 from prefect_assay.errors import ArchiveUnavailable
@@ -117,7 +117,7 @@ class LabTransport(httpx.BaseTransport):
     def answer(self, request):
         path = request.url.path.removeprefix(API_PREFIX)
         self.journal.append((request.method, path, dict(request.headers)))
-        routes, parameters = find(path)
+        routes, parameters = find_routes(path)
         if request.method not in routes:
             return httpx.Response(404, json={"error": "no such path", "request_id": "req_1"})
         headers = {"date": format_datetime(datetime.now(UTC), usegmt=True), "assay-simulated": "true"}

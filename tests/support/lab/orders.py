@@ -1,4 +1,4 @@
-"""Orders on machine rails from a running lab, over HTTP, and what its books say of them."""
+"""Orders on machine rails from a running lab, over HTTP, and what its records say of them."""
 
 from lab_support.core import spec
 from prefect_assay.service.client import AssayClient

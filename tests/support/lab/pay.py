@@ -17,13 +17,13 @@ from assay_lab.rails.x402 import X402Settings
 from assay_lab.service.core import LabCore
 from lab_support.core import get, order
 from prefect_assay.errors import PaymentOutcomeUnknown
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.orders.payments.rails.mpp import MppRail
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.service.models.billing import Invoice
-from support.archive.memory_store import MemoryStore, a_book, spent_cents
+from support.archive.memory_store import MemoryStore, make_ledger, spent_cents
 from support.x402 import CANARY_KEY, NETWORK, USDC, decode, encode
 
 X402, MPP = "x402-exact", "mpp-spt"
@@ -170,7 +170,7 @@ class PayWorld:
         invoice = self.api.get(self.invoice_id)
         self.cents, self.experiment_id = invoice.amount, invoice.experiment_id
         self.alias, self.page = invoice.provider_invoice_id, invoice.provider_hosted_invoice_url
-        self.store, self.ledger = MemoryStore(), None
+        self.store, self.payment_ledger = MemoryStore(), None
         self.issued, self.token, self.slept = [], CANARY_TOKEN, []
         self.rail = RAIL if method == X402 else self.new_rail()
         self.policy = PaymentPolicy(
@@ -205,14 +205,14 @@ class PayWorld:
         }
         self.api.now = arguments.get("now", utc_now)  # time passes for both
         rail, api = arguments.pop("rail", self.rail), arguments.pop("api", self.api)
-        ledger = arguments.pop("ledger", self.ledger) or self.another_run()
-        return settle(api, invoice_id or self.invoice_id, rail, self.policy, ledger, **arguments)
+        payment_ledger = arguments.pop("ledger", self.payment_ledger) or self.another_run()
+        return settle(api, invoice_id or self.invoice_id, rail, self.policy, payment_ledger, **arguments)
 
-    def book(self):
-        return a_book(self.store, experiment=self.experiment_id)
+    def ledger(self):
+        return make_ledger(self.store, experiment=self.experiment_id)
 
     def another_run(self):
-        return OrderLedger(self.book())
+        return PaymentLedger(self.ledger())
 
     def allow(self, **changes):
         self.policy = PaymentPolicy(**{**self.policy.model_dump(), **changes})
@@ -227,10 +227,10 @@ class PayWorld:
         return entry and entry.state.value
 
     def records(self):
-        return [record.kind for record in self.book().records()][2:]
+        return [record.kind for record in self.ledger().records()][2:]
 
     def spent(self):
-        return spent_cents(self.book(), utc_now() - timedelta(days=1))
+        return spent_cents(self.ledger(), utc_now() - timedelta(days=1))
 
     def settlements(self):
         with self.api.core.lab.store.transaction() as db:

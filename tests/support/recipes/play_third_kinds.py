@@ -11,16 +11,16 @@ from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.deployments.setup import _BLOCKS
 from prefect_assay.errors import ArchiveUnavailable, InputError, PaymentRefused, PaymentsDisabled
 from prefect_assay.orders.job import PaymentState
-from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.payments import PaymentPolicy, can_pay_again, get_rail_kind, name_rail, settle
 from prefect_assay.service.models.billing import Invoice, PayAnswer
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks.pay import _open_rail, require_rail
 from support.accounts import make_account
-from support.archive.memory_store import MemoryStore, a_book
+from support.archive.memory_store import MemoryStore, make_ledger
 
 METHOD = PaymentMethod.VOUCHER
-BOOK = VoucherBook(code="code-1", shops=["shop-1"])
+LEDGER = VoucherBook(code="code-1", shops=["shop-1"])
 TOKENS = SharedPaymentTokens(issuer_url="http://127.0.0.1:9", issuer_key="k", network_ids=["profile_1"])
 
 
@@ -50,11 +50,11 @@ def pay(service):
         max_cents_rolling=5000,
         allowed_origins=(service.base_url,),
     )
-    ledger = OrderLedger(a_book(MemoryStore()))
+    ledger = PaymentLedger(make_ledger(MemoryStore()))
     return settle(
         service,
         "inv_1",
-        _open_rail(METHOD, BOOK),
+        _open_rail(METHOD, LEDGER),
         policy,
         ledger,
         expected_cents=5000,
@@ -98,20 +98,20 @@ def test_the_table_knows_it():
 
 def test_an_account_pays_by_it_with_its_own_wallet_only():
     account = make_account(
-        wallet=BOOK, payment_method=METHOD, policy={"machine_payments": True, "rolling_cents": 1}
+        wallet=LEDGER, payment_method=METHOD, policy={"machine_payments": True, "rolling_cents": 1}
     )
     setup = CampaignSetup(account)
     assert setup.how_paid == "by machine (voucher)"
     require_rail(setup.payment_method, setup.policy, setup.wallet)
-    assert (BOOK.get_identity(), BOOK.get_payees()) == ("book", ("shop-1",))
+    assert (LEDGER.get_identity(), LEDGER.get_payees()) == ("ledger", ("shop-1",))
     for wallet in (TOKENS, None):
         with pytest.raises(PaymentsDisabled, match="save a VoucherBook block"):
             require_rail(METHOD, account.policy, wallet)
-        with pytest.raises(ValidationError, match="Assay Voucher Book for voucher"):
+        with pytest.raises(ValidationError, match="Assay Voucher Ledger for voucher"):
             make_account(wallet=wallet, payment_method=METHOD)
     with pytest.raises(PaymentsDisabled, match="save a SharedPaymentTokens block"):
-        require_rail(PaymentMethod.MPP_SPT, account.policy, BOOK)
-    assert "Assay Voucher Book for voucher" in AssayAccount.model_fields["wallet"].description
+        require_rail(PaymentMethod.MPP_SPT, account.policy, LEDGER)
+    assert "Assay Voucher Ledger for voucher" in AssayAccount.model_fields["wallet"].description
 
 
 def test_an_archive_kind_goes_its_own_way():

@@ -67,8 +67,8 @@ class SweptHome:
         self.save("archive", self.archive)
         self.save("account", make_account(base_url=base_url, token=token, archive=self.archive))
         self.store = self.archive.get_store()
-        self.books = Ledgers.open(self.store, "", normalize_address(base_url), "org-1")
-        assert self.books.archive_id
+        self.ledgers = Ledgers.open(self.store, "", normalize_address(base_url), "org-1")
+        assert self.ledgers.archive_id
         self.deployments = {what: self.deploy(what) for what in StartedKind}
 
     def save(self, parameter: str, block: Block) -> None:
@@ -96,7 +96,7 @@ class SweptHome:
         log = CampaignLog(self.store, "", name, what)
         parameters = {"account": {"$block": self.name_of("account")}, "assay": ASSAY, f"{what}_id": name}
         service = normalize_address(self.blocks["account"].credentials.base_url)
-        base = started(self.books, name, what, experiments=1, service=service)
+        base = started(self.ledgers, name, what, experiments=1, service=service)
         made = {
             "parameters": parameters,
             "home": self.id,

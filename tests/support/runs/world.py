@@ -38,9 +38,9 @@ from prefect_assay.blocks import (
 )
 from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.cli.services.server import URL as DATABASE_URL
-from prefect_assay.local.processes import tail
+from prefect_assay.local.processes import read_tail
 from prefect_assay.local.stack import LocalStack
-from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.service.client import AssayClient
 from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference, save_account
 from support.runs.prefect_tables import fill
@@ -171,10 +171,10 @@ class World:
         found = self.service.experiments.iterate(search=campaign_id)
         return [order for order in found if order.name.startswith(begins)]
 
-    def log(self, campaign_id: str) -> OrderBook:
+    def log(self, campaign_id: str) -> OrderLedger:
         """The log of a campaign's first order."""
-        books = open_ledgers(self.credentials, self.archive)
-        return next(book for book in books.list_orders() if book.campaign_id == campaign_id)
+        ledgers = open_ledgers(self.credentials, self.archive)
+        return next(ledger for ledger in ledgers.list_orders() if ledger.campaign_id == campaign_id)
 
     def journal(self) -> list[dict[str, Any]]:
         """Every request the lab has handled, oldest first."""
@@ -189,7 +189,7 @@ class World:
         return sum(1 for r in self.journal() if r["method"] == "POST" and r["path"] == "/api/v1/experiments")
 
     def settlements(self, campaign_id: str) -> list[Any]:
-        """The settlements of a campaign's invoices in the lab's own books: the judge of paying once."""
+        """The settlements of a campaign's invoices in the lab's own ledgers: the judge of paying once."""
         orders = {e.id for e in self.orders(campaign_id)}
         return [s for s in self.stack.lab.settlements() if s["experiment_id"] in orders]
 
@@ -233,7 +233,9 @@ class World:
             lines = [f"{run.name}: {' > '.join(self.history(run))}; {run.state!r}" for run in runs]
         except (httpx.HTTPError, PrefectException) as error:
             lines = [f"Prefect's server does not answer: {error!r}"]
-        return "\n".join(lines + [f"== {name}\n{tail(log, 40)}" for name, log in self.stack.logs.items()])
+        return "\n".join(
+            lines + [f"== {name}\n{read_tail(log, 40)}" for name, log in self.stack.logs.items()]
+        )
 
     def artifacts(self, run: FlowRun, prefix: str) -> list[Any]:
         """A run's artifacts whose key starts with a prefix."""

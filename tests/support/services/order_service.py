@@ -170,7 +170,7 @@ class ScheduledService:
             setattr(self, resource, SimpleNamespace(**{verb: wrap(call) for verb, call in calls.items()}))
 
 
-def books(folder, killer=None, account="account"):
-    """The books of one account in a folder."""
+def ledgers(folder, killer=None, account="account"):
+    """The ledgers of one account in a folder."""
     store = LocalStore(folder)
     return Ledgers(KillingStore(store, killer) if killer else store, "", account)

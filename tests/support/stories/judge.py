@@ -1,4 +1,4 @@
-"""What became of a story, by the books of others: the lab's, and the archive's. Never by a run's own word."""
+"""What became of a story, by the records of others: the lab's, and the archive's. Never by a run's own word."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -60,16 +60,16 @@ def _judge_money(story: Story, expected: int) -> Iterator[str]:
 
 
 def _judge_ledgers(story: Story) -> Iterator[str]:
-    """The ledgers of the orders, by themselves and next to the lab's books."""
+    """The ledgers of the orders, by themselves and next to the lab's records."""
     paid = [row["experiment_id"] for row in story.settlements()]
     known = set()
-    for book in story.books():
-        state = book.read()
+    for ledger in story.ledgers():
+        state = ledger.read()
         order = state.ordered.experiment_id if state.ordered else None
         known |= {order, *state.surplus}
         mine = [experiment for experiment in paid if experiment == order]
-        for wrong in contradictions(book, mine, by_machine=story.rail != "async_invoice"):
-            yield f"the ledger {book.location}: {wrong}"
+        for wrong in contradictions(ledger, mine, by_machine=story.rail != "async_invoice"):
+            yield f"the ledger {ledger.location}: {wrong}"
     yield from (
         f"no ledger knows the experiment {order['code']}"
         for order in story.orders()

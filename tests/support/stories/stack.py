@@ -22,7 +22,7 @@ from prefect.settings import (
 
 from prefect_assay.campaigns.receiver.settings import ENV_PREFIX
 from prefect_assay.deployments.serve import served_deployments
-from prefect_assay.deployments.setup import register
+from prefect_assay.deployments.setup import register_all
 from prefect_assay.local.stack import LocalStack
 from support.runs.world import eventually
 
@@ -141,7 +141,7 @@ def apply_deployments() -> None:
     """Those that a served process makes, for the workers that fork."""
     for deployment in served_deployments(None):
         deployment.apply()
-    register(with_automations=True)  # the automation names the deployment of `decide`
+    register_all(with_automations=True)  # the automation names the deployment of `decide`
 
 
 @contextmanager

@@ -34,9 +34,9 @@ from prefect_assay.blocks import (
     X402Wallet,
 )
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
-from prefect_assay.local.processes import tail
+from prefect_assay.local.processes import read_tail
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState, StartedKind
-from prefect_assay.orders.ledger.order_ledger import Ledgers, OrderBook
+from prefect_assay.orders.ledger.order_ledger import Ledgers, OrderLedger
 from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
 from support.crash.process import Execution, token_issuer
@@ -176,7 +176,9 @@ class World:
         lines = [
             f"{run.name} {run.id} {sorted(run.tags)}: {run.state.name}: {run.state.message}" for run in runs
         ]
-        return "\n".join(lines + [f"== {name}\n{tail(log, 40)}" for name, log in self.stack.logs.items()])
+        return "\n".join(
+            lines + [f"== {name}\n{read_tail(log, 40)}" for name, log in self.stack.logs.items()]
+        )
 
     def _over(self, run: FlowRun) -> FlowRun | None:
         now = self.api.read_flow_run(run.id)
@@ -450,12 +452,12 @@ class Story:
         """What the campaign's log says."""
         return self.log.read()
 
-    def books(self) -> list[OrderBook]:
+    def ledgers(self) -> list[OrderLedger]:
         """The ledgers of the archive's orders."""
         return [
-            book
-            for books in Ledgers.list_all(self.store, self.archive.prefix)
-            for book in books.list_orders()
+            ledger
+            for ledgers in Ledgers.list_all(self.store, self.archive.prefix)
+            for ledger in ledgers.list_orders()
         ]
 
     def runs(self, *states: str) -> list[FlowRun]:
@@ -477,7 +479,7 @@ class Story:
         return list(self.get("/experiments", limit=100)["items"])
 
     def settlements(self) -> list[Any]:
-        """The payments of the organisation's invoices in the lab's books."""
+        """The payments of the organisation's invoices in the lab's records."""
         ids = {order["id"] for order in self.orders()}
         return [row for row in self.world.stack.lab.settlements() if row["experiment_id"] in ids]
 

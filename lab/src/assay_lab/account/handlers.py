@@ -17,7 +17,7 @@ from pydantic import Field
 
 from assay_lab.kernel import times
 from assay_lab.kernel.refusals import Body, Refusal, database_away
-from assay_lab.kernel.store import Db, Row, load
+from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.requests import lists, validation
 from assay_lab.requests.core import Answer, Call, Lab
 from assay_lab.requests.lists import Column, Listing
@@ -50,7 +50,7 @@ TOKENS: Final = Listing(
 _ALIVE: Final = lists.Sql("tokens.revoked_at IS NULL")
 
 
-def whoami(call: Call) -> Answer:
+def get_whoami(call: Call) -> Answer:
     """GET /whoami."""
     who = call.who
     organization = {"id": who.org_id, "name": who.org_name, "role": who.role, "active": True}
@@ -65,22 +65,22 @@ def whoami(call: Call) -> Answer:
     )
 
 
-def _token(row: Row) -> dict[str, Any]:
-    row = load(row, "attenuation_spec")
+def _view_token(row: Row) -> dict[str, Any]:
+    row = decode_row(row, "attenuation_spec")
     names = ("id", "name", "kind", "parent_token_id", "root_token_id", "attenuation_spec")
     return {name: row[name] for name in (*names, "created_at", "expires_at")}
 
 
-def listing(call: Call) -> Answer:
+def list_tokens(call: Call) -> Answer:
     """GET /tokens: the organisation's tokens, flat, newest first."""
-    return lists.page(call, TOKENS, _token, only=(_ALIVE,))
+    return lists.make_page(call, TOKENS, _view_token, only=(_ALIVE,))
 
 
-def attenuate(call: Call) -> Answer:
+def attenuate_token(call: Call) -> Answer:
     """POST /tokens/attenuate: the text of the token in the body proves that the caller holds it."""
-    wanted = validation.read(AttenuateToken, call.json())
+    wanted = validation.read_body(AttenuateToken, call.json())
     with call.lab.store.transaction() as db:
-        source = _held(call, db, wanted.token)
+        source = _find_held(call, db, wanted.token)
         named = str(wanted.attenuated_parent_token_id) if wanted.attenuated_parent_token_id else None
         expected = source["id"] if source["parent_token_id"] else None
         if named != expected:
@@ -92,7 +92,7 @@ def attenuate(call: Call) -> Answer:
     return Answer({"id": child.id, "token": child.token}, 201)
 
 
-def _held(call: Call, db: Db, token: str) -> Row:
+def _find_held(call: Call, db: Db, token: str) -> Row:
     """Record of the token to restrict, or of its nearest recorded ancestor."""
     try:
         holder = call.lab.tokens.principal(db, token)
@@ -114,7 +114,7 @@ def _parent_hint(expected: str | None) -> str:
     return f"attenuated_parent_token_id: the token was attenuated, give its record's id ({expected})"
 
 
-def revoke(call: Call) -> Answer:
+def revoke_token(call: Call) -> Answer:
     """POST /tokens/revoke: the calling token's whole family. Of two simultaneous calls both report the first's time."""
     root_id = call.who.root_token_id
     with call.lab.store.transaction() as db:
@@ -123,7 +123,7 @@ def revoke(call: Call) -> Answer:
     return Answer({"token_id": root_id, "revoked_at": row.get("revoked_at"), "children_revoked": children})
 
 
-def health(_call: Call) -> Answer:
+def get_health(_call: Call) -> Answer:
     """GET /info/health: the lab answers."""
     return Answer({"status": "ok"})
 
@@ -138,9 +138,9 @@ def health_of_database(call: Call) -> Answer:
     return Answer({"status": "ok", "db": "ok"})
 
 
-def feedback(call: Call) -> Answer:
+def submit_feedback(call: Call) -> Answer:
     """POST /feedback/submit. Every submission is kept, also one about the same request."""
-    wanted = validation.read(SubmitFeedback, call.json())
+    wanted = validation.read_body(SubmitFeedback, call.json())
     reference = f"fb_{secrets.token_hex(8)}"
     with call.lab.store.transaction() as db:
         db.insert(
@@ -223,7 +223,7 @@ def add_user(db: Db, *, org_id: str, email: str, role: str, at: datetime, name: 
 
 def mint_token(call: Call) -> Answer:
     """POST /partners/mint-token: the new user's token, shown this once."""
-    wanted = validation.read(MintToken, call.json())
+    wanted = validation.read_body(MintToken, call.json())
     email = wanted.user.email
     with call.lab.store.transaction() as db:
         latest = call.now() + timedelta(days=_DAYS_MAX)
@@ -232,9 +232,9 @@ def mint_token(call: Call) -> Answer:
         if db.one("SELECT 1 FROM users WHERE email = ?", email.lower()):
             raise Refusal(409, f"user.email: {email} has an account already; the user must be new")
         if isinstance(wanted.org, NewOrganization):
-            org_id = _new(call, db, wanted.org, email.lower().rpartition("@")[2])
+            org_id = _onboard_new(call, db, wanted.org, email.lower().rpartition("@")[2])
         else:
-            org_id = _existing(call, db, wanted.org)
+            org_id = _onboard_existing(call, db, wanted.org)
         now = call.lab.clock.now(org_id)
         user_id = add_user(db, org_id=org_id, email=email, role=wanted.role, at=now, name=wanted.user.name)
         minted = call.lab.tokens.mint(
@@ -260,14 +260,14 @@ def mint_token(call: Call) -> Answer:
     )
 
 
-def _new(call: Call, db: Db, wanted: NewOrganization, domain: str) -> str:
+def _onboard_new(call: Call, db: Db, wanted: NewOrganization, domain: str) -> str:
     if db.one("SELECT 1 FROM users WHERE substr(email, instr(email, '@') + 1) = ?", domain):
         raise Refusal(409, f"org.type: {domain} has an organization already; new_org is for new customers")
     slug = _free_slug(db, wanted.name)
     return create_organization(call.lab, db, slug=slug, name=wanted.name, onboarded_by=call.who.org_id)
 
 
-def _existing(call: Call, db: Db, wanted: ExistingOrganization) -> str:
+def _onboard_existing(call: Call, db: Db, wanted: ExistingOrganization) -> str:
     row = db.one(
         "SELECT id FROM organizations WHERE id = ? AND onboarded_by = ?", str(wanted.id), call.who.org_id
     )

@@ -19,7 +19,7 @@ from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.store import Db, Row
 from assay_lab.requests.core import Lab
 from assay_lab.tokens import sessions
-from assay_lab.tokens.sessions import Session, digest
+from assay_lab.tokens.sessions import Session, digest_secret
 
 METADATA: Final = "/.well-known/oauth-protected-resource"
 PATHS: Final = (
@@ -38,7 +38,7 @@ CODE_S: Final = 60
 _TOKEN_DAYS: Final = 365
 
 
-def offered(base_url: str) -> bool:
+def is_offered(base_url: str) -> bool:
     """Whether sign-in is possible: codes and tokens must not cross a network in plain text (RFC 8414)."""
     parts = urlsplit(base_url)
     return parts.scheme == "https" or parts.hostname in _LOOPBACK
@@ -54,7 +54,7 @@ class SignInEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI entry point."""
         app: ASGIApp
-        if not offered(self._lab.settings.base_url):
+        if not is_offered(self._lab.settings.base_url):
             app = JSONResponse({"error": "sign-in needs https, or a lab on loopback"}, 404)
         else:
             try:
@@ -85,7 +85,7 @@ def request_access(db: Db, client_id: str, request: str) -> str:
     """Keep a request (JSON text with `redirect_uri` and `state`) until a person decides; the key of the page for it."""
     db.run("DELETE FROM oauth_grants WHERE expires_at < ? AND token_id IS NULL", time.time())
     key = secrets.token_urlsafe(32)
-    row = {"id": digest(key), "client_id": client_id, "request": request}
+    row = {"id": digest_secret(key), "client_id": client_id, "request": request}
     db.insert("oauth_grants", row | {"expires_at": time.time() + DECISION_S})
     return key
 
@@ -95,7 +95,7 @@ def access_request(db: Db, key: str) -> AccessRequest:
     row = db.one(
         "SELECT g.*, c.information FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id"
         " WHERE g.id = ? AND g.expires_at > ? AND g.code IS NULL",
-        digest(key),
+        digest_secret(key),
         time.time(),
     )
     if row is None:
@@ -105,21 +105,23 @@ def access_request(db: Db, key: str) -> AccessRequest:
     return AccessRequest(row["id"], str(name), str(request["redirect_uri"]), request.get("state"))
 
 
-def allow(db: Db, grant: AccessRequest, session: Session) -> str:
+def allow_grant(db: Db, grant: AccessRequest, session: Session) -> str:
     """Record the consent; the address for the browser, with the code."""
     code = secrets.token_urlsafe(32)
     expires_at = time.time() + CODE_S
-    db.update("oauth_grants", grant.id, code=digest(code), session_id=session.id, expires_at=expires_at)
-    return _answer(grant, code=code)
+    db.update(
+        "oauth_grants", grant.id, code=digest_secret(code), session_id=session.id, expires_at=expires_at
+    )
+    return _make_answer_url(grant, code=code)
 
 
-def deny(db: Db, grant: AccessRequest) -> str:
+def deny_grant(db: Db, grant: AccessRequest) -> str:
     """Forget the request; the address for the browser."""
     db.run("DELETE FROM oauth_grants WHERE id = ?", grant.id)
-    return _answer(grant, error="access_denied")
+    return _make_answer_url(grant, error="access_denied")
 
 
-def _answer(grant: AccessRequest, **values: str) -> str:
+def _make_answer_url(grant: AccessRequest, **values: str) -> str:
     parts = urlsplit(grant.redirect_uri)
     state = {} if grant.state is None else {"state": grant.state}
     query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *(values | state).items()])
@@ -128,15 +130,17 @@ def _answer(grant: AccessRequest, **values: str) -> str:
 
 def of_code(lab: Lab, db: Db, client_id: str, code: str) -> Row | None:
     """The grant of a code. A code that comes a second time was stolen, so its token dies (RFC 6749, 4.1.2)."""
-    row = db.one("SELECT * FROM oauth_grants WHERE code = ? AND client_id = ?", digest(code), client_id)
+    row = db.one(
+        "SELECT * FROM oauth_grants WHERE code = ? AND client_id = ?", digest_secret(code), client_id
+    )
     if row is not None and row["used"]:
         if row["token_id"]:
-            revoke(lab, db, row["token_id"])
+            revoke_sign_in(lab, db, row["token_id"])
         return None
     return row
 
 
-def redeem(lab: Lab, db: Db, grant_id: str, client_name: str) -> tuple[str, int] | None:
+def redeem_grant(lab: Lab, db: Db, grant_id: str, client_name: str) -> tuple[str, int] | None:
     """The token of a grant and the real seconds left of its session, which ends it; None after the session."""
     row = db.one("SELECT * FROM oauth_grants WHERE id = ? AND NOT used", grant_id)
     session = sessions.by_id(db, row["session_id"]) if row else None
@@ -160,12 +164,12 @@ def sign_out(lab: Lab, db: Db, session: Session) -> None:
     """End a session, and with it every token that a sign-in made from it (contract 5.7)."""
     for row in db.all("SELECT token_id FROM oauth_grants WHERE session_id = ?", session.id):
         if row["token_id"]:
-            revoke(lab, db, row["token_id"])
+            revoke_sign_in(lab, db, row["token_id"])
     db.run("DELETE FROM oauth_grants WHERE session_id = ?", session.id)
-    sessions.end(db, session.id)
+    sessions.end_session(db, session.id)
 
 
-def revoke(lab: Lab, db: Db, token_id: str) -> None:
+def revoke_sign_in(lab: Lab, db: Db, token_id: str) -> None:
     """Revoke a sign-in's token with its family."""
     row = db.one("SELECT org_id FROM tokens WHERE id = ?", token_id)
     if row is not None:

@@ -138,7 +138,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         """A token of the lab, bound to the session that allowed it."""
         name = client.client_name or "tool client"
         redeemed = await self._in_database(
-            lambda db: oauth.redeem(self._lab, db, authorization_code.code, name[:200])
+            lambda db: oauth.redeem_grant(self._lab, db, authorization_code.code, name[:200])
         )
         if redeemed is None:
             raise TokenError("invalid_grant", "the portal session has ended, or the code was used")
@@ -178,7 +178,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         """Revoke a token that its client returns."""
         token_id = (token.claims or {}).get("id") if isinstance(token, AccessToken) else None
         if token_id is not None:
-            await self._in_database(lambda db: oauth.revoke(self._lab, db, str(token_id)))
+            await self._in_database(lambda db: oauth.revoke_sign_in(self._lab, db, str(token_id)))
 
     async def _in_database(self, work: Callable[[Db], T]) -> T:
         def run() -> T:

@@ -2,23 +2,23 @@
 
 from assay_lab.api.document import (
     DOCUMENT_VERSION,
-    described,
-    document,
+    find_operation,
+    load_document,
     operation_id,
-    rendered,
+    render_document,
     takes_body,
 )
 from assay_lab.api.route import Route
-from assay_lab.api.routes import ROUTES, find
+from assay_lab.api.routes import ROUTES, find_routes
 
 __all__ = [
     "DOCUMENT_VERSION",
     "ROUTES",
     "Route",
-    "described",
-    "document",
-    "find",
+    "find_operation",
+    "find_routes",
+    "load_document",
     "operation_id",
-    "rendered",
+    "render_document",
     "takes_body",
 ]

@@ -21,43 +21,43 @@ DOCUMENT_VERSION: Final = "0.0.2"  # contract 9
 _SCHEMA: Final = "#/components/schemas/"
 
 
-def rendered(words: WireWords, *, partner: bool = False) -> bytes:
+def render_document(words: WireWords, *, partner: bool = False) -> bytes:
     """The document as it is sent, in the deployment's words; `partner` adds the partner-only routes (contract 1)."""
-    return _rendered(words.provider, words.service, partner=partner)
+    return _render_document(words.provider, words.service, partner=partner)
 
 
 @cache
-def _rendered(provider: str, service: str, *, partner: bool) -> bytes:
+def _render_document(provider: str, service: str, *, partner: bool) -> bytes:
     """The document is written in neutral words and spelt as text, so that no name is left out."""
-    text = json.dumps(_whole() if partner else _public())
+    text = json.dumps(_load_whole() if partner else _load_public())
     text = re.sub(rf"\b{NEUTRAL_PROVIDER}_", f"{provider}_", text)
     return text.replace(f"X-{NEUTRAL_SERVICE}-", f"X-{service}-").encode()
 
 
-def document(words: WireWords | None = None, *, partner: bool = False) -> dict[str, Any]:
+def load_document(words: WireWords | None = None, *, partner: bool = False) -> dict[str, Any]:
     """The document as data; the caller may change it."""
-    made: dict[str, Any] = json.loads(rendered(words or WireWords(), partner=partner))
+    made: dict[str, Any] = json.loads(render_document(words or WireWords(), partner=partner))
     return made
 
 
-def described(route: Route) -> Mapping[str, Any]:
+def find_operation(route: Route) -> Mapping[str, Any]:
     """The operation of a route, as the document has it."""
-    operation: Mapping[str, Any] = _whole()["paths"][API_PREFIX + route.path][route.method.lower()]
+    operation: Mapping[str, Any] = _load_whole()["paths"][API_PREFIX + route.path][route.method.lower()]
     return operation
 
 
 def operation_id(route: Route) -> str:
     """The name of a route's operation, such as `experiments.create`."""
-    return str(described(route)["operationId"])
+    return str(find_operation(route)["operationId"])
 
 
 def takes_body(route: Route) -> bool:
     """Whether a route needs a JSON body."""
-    return "requestBody" in described(route)
+    return "requestBody" in find_operation(route)
 
 
 @cache
-def _whole() -> Mapping[str, Any]:
+def _load_whole() -> Mapping[str, Any]:
     text = files("assay_lab.api").joinpath("openapi.yaml").read_text(encoding="utf-8")
     # The loader in C is ten times as fast, and not in every build of PyYAML.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -65,9 +65,9 @@ def _whole() -> Mapping[str, Any]:
     return document
 
 
-def _public() -> Mapping[str, Any]:
+def _load_public() -> Mapping[str, Any]:
     """The document without what is for partners: calls, their tags and the schemas of these calls alone."""
-    document = copy.deepcopy(dict(_whole()))
+    document = copy.deepcopy(dict(_load_whole()))
     for path in list(document["paths"]):
         calls = document["paths"][path]
         document["paths"][path] = {
@@ -77,13 +77,15 @@ def _public() -> Mapping[str, Any]:
         }
         if not document["paths"][path]:
             del document["paths"][path]
-    tags = {tag for calls in document["paths"].values() for call in calls.values() for tag in _tags(call)}
+    tags = {
+        tag for calls in document["paths"].values() for call in calls.values() for tag in _list_tags(call)
+    }
     document["tags"] = [tag for tag in document["tags"] if tag["name"] in tags]
     _drop_unused(document)
     return document
 
 
-def _tags(call: Any) -> list[str]:
+def _list_tags(call: Any) -> list[str]:
     return list(call["tags"]) if isinstance(call, dict) else []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from assay_lab.billing import invoices, quotes
-from assay_lab.kernel.store import Row, load
+from assay_lab.kernel.store import Row, decode_row
 from assay_lab.requests.core import Answer, Call, Lab, experiment_of
 
 MEDIA_TYPE: Final = "application/pdf"
@@ -22,7 +22,7 @@ def quote_pdf(call: Call) -> Answer:
     """GET /experiments/{id}/quote/pdf: 404 until the quote exists."""
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
-        quote = load(quotes.of(db, experiment), "line_items")
+        quote = decode_row(quotes.require_current(db, experiment), "line_items")
     about = [
         ("Quote", quote["quote_number"]),
         ("Organization", call.who.org_name),
@@ -31,7 +31,7 @@ def quote_pdf(call: Call) -> Answer:
         ("Issued", quote["created_at"][:10]),
         ("Valid until", quote["valid_until"][:10]),
     ]
-    content = pdf(f"Quote {quote['quote_number']}", [*_pairs(about), "", *_items(quote)])
+    content = make_pdf(f"Quote {quote['quote_number']}", [*_format_pairs(about), "", *_format_items(quote)])
     disposition = {"Content-Disposition": f'attachment; filename="{quote["quote_number"]}.pdf"'}
     return Answer(content, 200, disposition, MEDIA_TYPE)
 
@@ -39,15 +39,15 @@ def quote_pdf(call: Call) -> Answer:
 def invoice_pdf(call: Call) -> Answer:
     """GET /invoices/{invoice_id}/pdf: redirects to the file, which is fetched without the token."""
     with call.lab.store.transaction() as db:
-        invoice = invoices.find(db, call)
-    return Answer(None, 307, {"Location": f"{invoices.url(call.lab, invoice)}pdf"})
+        invoice = invoices.find_invoice(db, call)
+    return Answer(None, 307, {"Location": f"{invoices.link_invoice(call.lab, invoice)}pdf"})
 
 
 def hosted_invoice(lab: Lab, key: str) -> bytes:
     """The invoice that the portal key opens, as a PDF; 404 for an unknown key."""
     with lab.store.transaction() as db:
         invoice = db.opened("invoices", key)
-        quote = load(db.get("quotes", invoice["quote_id"]) or {}, "line_items")
+        quote = decode_row(db.get("quotes", invoice["quote_id"]) or {}, "line_items")
         experiment = db.get("experiments", invoice["experiment_id"]) or {}
         organization = db.get("organizations", invoice["org_id"]) or {}
     about = [
@@ -60,44 +60,47 @@ def hosted_invoice(lab: Lab, key: str) -> bytes:
         ("Issued", invoice["created_at"][:10]),
         ("Paid", (invoice["paid_at"] or "-")[:10]),
     ]
-    return pdf("Invoice", [*_pairs(about), "", *_items(quote)])
+    return make_pdf("Invoice", [*_format_pairs(about), "", *_format_items(quote)])
 
 
-def _pairs(pairs: Sequence[tuple[str, Any]]) -> list[str]:
+def _format_pairs(pairs: Sequence[tuple[str, Any]]) -> list[str]:
     return [f"{name:<16}{value}" for name, value in pairs]
 
 
-def _items(quote: Row) -> list[str]:
+def _format_items(quote: Row) -> list[str]:
     currency, lines = quote["currency"].upper(), quote["line_items"]
     rule = "-" * WIDTH
     return [
-        _row("Description", "Quantity", f"Total {currency}"),
+        _format_row("Description", "Quantity", f"Total {currency}"),
         rule,
-        *(_row(line["description"], str(line["quantity"]), _money(line["total_cents"])) for line in lines),
+        *(
+            _format_row(line["description"], str(line["quantity"]), _format_money(line["total_cents"]))
+            for line in lines
+        ),
         rule,
-        _row("Total, excluding VAT", "", _money(quote["total_cents"])),
+        _format_row("Total, excluding VAT", "", _format_money(quote["total_cents"])),
         "",
         "This document comes from a local lab and is not binding.",
     ]
 
 
-def _row(description: str, quantity: str, total: str) -> str:
+def _format_row(description: str, quantity: str, total: str) -> str:
     return f"{description[:49]:<50}{quantity:>10}{total:>20}"
 
 
-def _money(cents: int) -> str:
+def _format_money(cents: int) -> str:
     return f"{cents // 100:,}.{cents % 100:02d}"
 
 
-def pdf(title: str, lines: Sequence[str]) -> bytes:
+def make_pdf(title: str, lines: Sequence[str]) -> bytes:
     """A PDF of one page: a heading and lines, cut at WIDTH characters; those outside Windows-1252 become `?`."""
-    content = _content(title, lines)
-    return _file(
+    content = _make_content(title, lines)
+    return _make_file(
         [
             b"<< /Type /Catalog /Pages 2 0 R >>",
             b"<< /Type /Pages /Kids [5 0 R] /Count 1 >>",
             f"<< /Type /Font /Subtype /Type1 /BaseFont /{_FONT} /Encoding /WinAnsiEncoding >>".encode(),
-            b"<< /Title (" + _escaped(title) + b") >>",
+            b"<< /Title (" + _escape_text(title) + b") >>",
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {_PAGE[0]} {_PAGE[1]}] /Contents 6 0 R"
             " /Resources << /Font << /F1 3 0 R >> >> >>".encode(),
             f"<< /Length {len(content)} >>\nstream\n".encode() + content + b"\nendstream",
@@ -105,22 +108,22 @@ def pdf(title: str, lines: Sequence[str]) -> bytes:
     )
 
 
-def _content(heading: str, lines: Sequence[str]) -> bytes:
+def _make_content(heading: str, lines: Sequence[str]) -> bytes:
     shown = [
-        f"BT /F1 16 Tf {_LEFT} {_TOP + 24} Td (".encode() + _escaped(heading) + b") Tj ET",
+        f"BT /F1 16 Tf {_LEFT} {_TOP + 24} Td (".encode() + _escape_text(heading) + b") Tj ET",
         f"BT /F1 {_SIZE} Tf {_LEADING} TL {_LEFT} {_TOP} Td".encode(),
     ]
-    shown += [b"(" + _escaped(line[:WIDTH]) + b") Tj T*" for line in lines]
+    shown += [b"(" + _escape_text(line[:WIDTH]) + b") Tj T*" for line in lines]
     return b"\n".join([*shown, b"ET"])
 
 
-def _escaped(text: str) -> bytes:
+def _escape_text(text: str) -> bytes:
     printable = "".join(letter if letter.isprintable() else " " for letter in text)
     raw = printable.encode("cp1252", "replace")
     return raw.replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
 
 
-def _file(objects: Sequence[bytes]) -> bytes:
+def _make_file(objects: Sequence[bytes]) -> bytes:
     # The comment of high bytes marks the file as binary.
     out = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
     offsets: list[int] = []

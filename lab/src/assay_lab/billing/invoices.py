@@ -33,7 +33,7 @@ LISTING: Final = Listing(
 )
 
 
-def create(db: Db, experiment: Row, quote: Row, at: datetime, *, status: str) -> Row:
+def create_invoice(db: Db, experiment: Row, quote: Row, at: datetime, *, status: str) -> Row:
     """The invoice of an accepted quote; its rail is the experiment's for life (contract 4.2)."""
     row = {
         "id": str(uuid.uuid4()),
@@ -52,7 +52,7 @@ def create(db: Db, experiment: Row, quote: Row, at: datetime, *, status: str) ->
     return row
 
 
-def latest(db: Db, experiment_id: str) -> Row | None:
+def find_latest(db: Db, experiment_id: str) -> Row | None:
     """The experiment's newest invoice that is not void (contract 4.2, create rule 5)."""
     return db.one(
         "SELECT * FROM invoices WHERE experiment_id = ? AND status <> 'void' ORDER BY seq DESC LIMIT 1",
@@ -60,12 +60,12 @@ def latest(db: Db, experiment_id: str) -> Row | None:
     )
 
 
-def newest(db: Db, experiment_id: str) -> Row | None:
+def find_newest(db: Db, experiment_id: str) -> Row | None:
     """The experiment's newest invoice, void or not."""
     return db.one("SELECT * FROM invoices WHERE experiment_id = ? ORDER BY seq DESC LIMIT 1", experiment_id)
 
 
-def url(lab: Lab, invoice: Row) -> str:
+def link_invoice(lab: Lab, invoice: Row) -> str:
     """The hosted page where a person pays."""
     return lab.portal_url("invoices", invoice["portal_key"])
 
@@ -81,10 +81,12 @@ def of_experiment(call: Call) -> Answer:
     An accepted quote has its invoice, void or not; that of a failed try is not answered with (create rule 5).
     """
     with call.lab.store.transaction() as db:
-        experiment = _experiment(db, call)
-        quote = quotes.current(db, experiment)
+        experiment = _find_experiment(db, call)
+        quote = quotes.find_current(db, experiment)
         accepted = quote is not None and quote["status"] == QuoteStatus.ACCEPTED
-        invoice = latest(db, experiment["id"]) or (newest(db, experiment["id"]) if accepted else None)
+        invoice = find_latest(db, experiment["id"]) or (
+            find_newest(db, experiment["id"]) if accepted else None
+        )
     path = f"{API_PREFIX}/experiments/{experiment['id']}"
     if invoice is None:
         pending = quote is not None and quote["status"] == QuoteStatus.PENDING
@@ -92,10 +94,10 @@ def of_experiment(call: Call) -> Answer:
             404, f"no invoice yet; the next call is POST {path}/{'quote/confirm' if pending else 'submit'}"
         )
     body = {"experiment_id": experiment["id"], "status": invoice["status"]}
-    return Answer(body | {"provider_invoice_url": url(call.lab, invoice)})
+    return Answer(body | {"provider_invoice_url": link_invoice(call.lab, invoice)})
 
 
-def _experiment(db: Db, call: Call) -> Row:
+def _find_experiment(db: Db, call: Call) -> Row:
     """The experiment that the path names. Only this call distinguishes unknown (400) and forbidden (403), contract 7."""
     row = db.get("experiments", uuid_or_none(call.path["experiment_id"]))
     if row is None:
@@ -105,7 +107,7 @@ def _experiment(db: Db, call: Call) -> Row:
     return row
 
 
-def find(db: Db, call: Call) -> Row:
+def find_invoice(db: Db, call: Call) -> Row:
     """The invoice that the path names by its own or the provider's id."""
     wanted = call.path["invoice_id"]
     row = db.one(
@@ -119,31 +121,31 @@ def find(db: Db, call: Call) -> Row:
     return row
 
 
-def view(lab: Lab, invoice: Row) -> dict[str, Any]:
+def view_invoice(lab: Lab, invoice: Row) -> dict[str, Any]:
     """An invoice as its own record."""
     return {
         **{name: invoice[name] for name in ("id", "provider_invoice_id", "status", "currency")},
         "amount": invoice["amount_cents"],
         **{name: invoice[name] for name in ("experiment_id", "quote_id")},
-        "provider_hosted_invoice_url": url(lab, invoice),
+        "provider_hosted_invoice_url": link_invoice(lab, invoice),
     }
 
 
-def costs(lab: Lab, invoice: Row) -> dict[str, Any]:
+def view_costs(lab: Lab, invoice: Row) -> dict[str, Any]:
     """`costs` of an experiment that has an invoice."""
     return {
         "type": "invoiced",
         **{name: invoice[name] for name in ("amount_cents", "currency", "status")},
-        "provider_invoice_url": url(lab, invoice),
+        "provider_invoice_url": link_invoice(lab, invoice),
     }
 
 
-def listing(call: Call) -> Answer:
+def list_invoices(call: Call) -> Answer:
     """GET /invoices."""
-    return lists.page(call, LISTING, partial(view, call.lab))
+    return lists.make_page(call, LISTING, partial(view_invoice, call.lab))
 
 
-def detail(call: Call) -> Answer:
+def get_invoice(call: Call) -> Answer:
     """GET /invoices/{invoice_id}."""
     with call.lab.store.transaction() as db:
-        return Answer(view(call.lab, find(db, call)))
+        return Answer(view_invoice(call.lab, find_invoice(db, call)))

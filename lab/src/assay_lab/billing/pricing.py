@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from assay_lab.kernel.settings import LabSettings
-from assay_lab.kernel.store import Row, load
+from assay_lab.kernel.store import Row, decode_row
 from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.vocabulary import REPLICATES_DEFAULT
 
@@ -40,31 +40,31 @@ class Price:
         return int(self.assay["subtotal_cents"]) + int((self.materials or {}).get("subtotal_cents", 0))
 
 
-def version(settings: LabSettings) -> str:
+def name_version(settings: LabSettings) -> str:
     """The pricing rules, shape `v<n>_<date>` (contract 2.5)."""
     return f"v1_{settings.pricing_v1.date().isoformat()}"
 
 
-def began(settings: LabSettings, at: datetime) -> bool:
+def has_pricing(settings: LabSettings, at: datetime) -> bool:
     """Whether there was pricing at that time; nothing older can be estimated (contract 4.2 and 9)."""
     return at >= settings.pricing_v1
 
 
-def price(spec: Mapping[str, Any], n_sequences: int, target: Row | None) -> Price:
+def price_spec(spec: Mapping[str, Any], n_sequences: int, target: Row | None) -> Price:
     """Price a checked specification."""
     kind = spec["experiment_type"]
-    assay = _assay(kind, spec.get("n_replicates"), n_sequences)
+    assay = _price_assay(kind, spec.get("n_replicates"), n_sequences)
     warnings: list[str] = []
     if not ASSAY_TYPES[kind].takes_target or target is None:
         return Price(assay, None, None, n_sequences, tuple(warnings))
     named = {"name": target["name"], "target_catalog_id": target["id"]}
-    priced = load(target, "pricing")["pricing"]
-    materials = _materials(named, priced, n_sequences) if priced else None
+    priced = decode_row(target, "pricing")["pricing"]
+    materials = _price_materials(named, priced, n_sequences) if priced else None
     warnings += _material_warnings(materials, priced, n_sequences)
     return Price(assay, named, materials, n_sequences, tuple(warnings))
 
 
-def _assay(kind: str, replicates: int | None, n_sequences: int) -> dict[str, Any]:
+def _price_assay(kind: str, replicates: int | None, n_sequences: int) -> dict[str, Any]:
     unit, addon = ASSAY_TYPES[kind].unit_cents, ASSAY_TYPES[kind].replicate_cents
     count = (replicates or REPLICATES_DEFAULT) if "n_replicates" in ASSAY_TYPES[kind].takes else 1
     base_cents = unit * n_sequences
@@ -82,21 +82,21 @@ def _assay(kind: str, replicates: int | None, n_sequences: int) -> dict[str, Any
     }
 
 
-def _materials(target: dict[str, Any], priced: dict[str, Any], n_sequences: int) -> dict[str, Any]:
+def _price_materials(target: dict[str, Any], priced: dict[str, Any], n_sequences: int) -> dict[str, Any]:
     if priced["type"] == "per_sequence":
         cents = priced["price_per_sequence_cents"]
         return {
             "type": "per_sequence",
-            **_named(target),
+            **_view_target(target),
             "price_per_sequence_cents": cents,
             "sequence_count": n_sequences,
             "subtotal_cents": cents * n_sequences,
         }
-    lots = _lots(priced["lot_prices"], n_sequences)
+    lots = _choose_lots(priced["lot_prices"], n_sequences)
     subtotal = sum(lot["lot_price_cents"] * lot["quantity"] for lot in lots)
     return {
         "type": "per_broken_lot",
-        **_named(target),
+        **_view_target(target),
         "lots": lots,
         # contract 2.5 has one price per sequence: here the average, rounded up
         "price_per_sequence_cents": -(-subtotal // n_sequences),
@@ -105,14 +105,14 @@ def _materials(target: dict[str, Any], priced: dict[str, Any], n_sequences: int)
     }
 
 
-def _named(target: dict[str, Any] | None) -> dict[str, Any]:
+def _view_target(target: dict[str, Any] | None) -> dict[str, Any]:
     """The target in the contract's field names (2.5), and in the other published ones."""
     if target is None:
         return {}
     return {"target": target, "target_id": target["target_catalog_id"], "target_name": target["name"]}
 
 
-def _lots(lots: list[dict[str, int]], n_sequences: int) -> list[dict[str, int]]:
+def _choose_lots(lots: list[dict[str, int]], n_sequences: int) -> list[dict[str, int]]:
     """The lots opened: whole largest lots, then the smallest that covers the rest."""
     ordered = sorted(lots, key=lambda lot: lot["num_sequences"])
     whole, rest = divmod(n_sequences, ordered[-1]["num_sequences"])
@@ -144,53 +144,53 @@ def _material_warnings(
     ]
 
 
-def estimate(price: Price, pricing_version: str) -> dict[str, Any]:
+def view_estimate(price: Price, pricing_version: str) -> dict[str, Any]:
     """The cost estimate response (contract 2.5)."""
     return {
-        "breakdown": _breakdown(price, pricing_version) if price.complete else None,
-        "incomplete": None if price.complete else _incomplete(price, pricing_version),
+        "breakdown": _view_breakdown(price, pricing_version) if price.complete else None,
+        "incomplete": None if price.complete else _view_incomplete(price, pricing_version),
         "warnings": list(price.warnings),
     }
 
 
-def _breakdown(price: Price, pricing_version: str) -> dict[str, Any]:
+def _view_breakdown(price: Price, pricing_version: str) -> dict[str, Any]:
     body: dict[str, Any] = {"pricing_version": pricing_version, "assay": price.assay}
     if price.materials is not None:
         body["materials"] = price.materials
     return body | {"total_cents": price.total_cents}
 
 
-def _incomplete(price: Price, pricing_version: str) -> dict[str, Any]:
+def _view_incomplete(price: Price, pricing_version: str) -> dict[str, Any]:
     reason = "the target has no self-service pricing; submit the experiment to get a quote"
     return {
         "pricing_version": pricing_version,
         "assay": price.assay,
-        "materials_unavailable": {**_named(price.target), "reason": reason},
+        "materials_unavailable": {**_view_target(price.target), "reason": reason},
     }
 
 
-def costs(price: Price, pricing_version: str) -> dict[str, Any]:
+def view_costs(price: Price, pricing_version: str) -> dict[str, Any]:
     """`costs` of an experiment that has no quote yet."""
     if price.complete:
-        return {"type": "estimate", "breakdown": _breakdown(price, pricing_version)}
-    return {"type": "incomplete_estimate", **_incomplete(price, pricing_version), "total_cents": None}
+        return {"type": "estimate", "breakdown": _view_breakdown(price, pricing_version)}
+    return {"type": "incomplete_estimate", **_view_incomplete(price, pricing_version), "total_cents": None}
 
 
 def line_items(price: Price) -> list[dict[str, Any]]:
     """The lines of a quote: as estimated, or at the staff price for a target without self-service pricing."""
     count = price.n_sequences
     addon = int(price.assay["replicate_addon_cents"] or 0)
-    lines = [_line(f"{price.assay['name']} assay", count, int(price.assay["subtotal_cents"]) - addon)]
+    lines = [_make_line(f"{price.assay['name']} assay", count, int(price.assay["subtotal_cents"]) - addon)]
     if addon:
-        lines.append(_line("replicates", count, addon))
+        lines.append(_make_line("replicates", count, addon))
     if price.target is not None:
         unpriced = {"subtotal_cents": _HAND_QUOTED_TARGET_CENTS * count}
         subtotal = int((price.materials or unpriced)["subtotal_cents"])
-        lines.append(_line(f"target: {price.target['name']}", count, subtotal))
+        lines.append(_make_line(f"target: {price.target['name']}", count, subtotal))
     return lines
 
 
-def _line(description: str, quantity: int, total_cents: int) -> dict[str, Any]:
+def _make_line(description: str, quantity: int, total_cents: int) -> dict[str, Any]:
     return {
         "description": description,
         "quantity": quantity,

@@ -8,9 +8,9 @@ from typing import Any, Final
 from assay_lab.billing import pricing, specs
 from assay_lab.kernel import schedule, times
 from assay_lab.kernel.refusals import Refusal
-from assay_lab.kernel.store import Db, Row, load
+from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.requests import lists
-from assay_lab.requests.core import Answer, Call, Lab, experiment_of, owned
+from assay_lab.requests.core import Answer, Call, Lab, experiment_of, require_owned
 from assay_lab.requests.lists import Column, Listing
 from assay_lab.vocabulary import QuoteStatus
 
@@ -45,7 +45,7 @@ LISTING: Final = Listing(
 )
 
 
-def issue(db: Db, experiment: Row, at: datetime, *, status: QuoteStatus = QuoteStatus.PENDING) -> Row:
+def issue_quote(db: Db, experiment: Row, at: datetime, *, status: QuoteStatus = QuoteStatus.PENDING) -> Row:
     """Write a quote for the experiment in its present form; `accepted` at once for auto_accept_quote."""
     lines = pricing.line_items(specs.price_of(db, experiment))
     total = sum(line["total_cents"] for line in lines)
@@ -75,21 +75,21 @@ def issue(db: Db, experiment: Row, at: datetime, *, status: QuoteStatus = QuoteS
 def schedule_expiry(db: Db, experiment: Row, quote: Row) -> None:
     """Queue the end of a pending quote's validity."""
     valid_until = times.read(quote["valid_until"])
-    schedule.add(
-        db, schedule.entry(experiment, valid_until, "quote_expires", detail=quote["id"], passive=True)
+    schedule.add_entries(
+        db, schedule.make_entry(experiment, valid_until, "quote_expires", detail=quote["id"], passive=True)
     )
 
 
-def current(db: Db, experiment: Row) -> Row | None:
+def find_current(db: Db, experiment: Row) -> Row | None:
     """The experiment's valid quote; None while a new one is being prepared."""
     newest = "SELECT * FROM quotes WHERE experiment_id = ? ORDER BY seq DESC LIMIT 1"
     quote = db.one(newest, experiment["id"])
-    return None if quote is None or schedule.queued(db, experiment["id"], "quote_ready") else quote
+    return None if quote is None or schedule.find_queued(db, experiment["id"], "quote_ready") else quote
 
 
-def of(db: Db, experiment: Row) -> Row:
+def require_current(db: Db, experiment: Row) -> Row:
     """The experiment's current quote; 404 means not yet (contract 4.2, rules for quote)."""
-    quote = current(db, experiment)
+    quote = find_current(db, experiment)
     if quote is None:
         raise Refusal(404, "the quote is not generated yet; submit the experiment and ask again later")
     return quote
@@ -100,7 +100,7 @@ def acceptance_word(status: str) -> str:
     return str(_ACCEPTANCE_WORDS.get(status, status))
 
 
-def url(lab: Lab, quote: Row) -> str:
+def link_quote(lab: Lab, quote: Row) -> str:
     """The page where a person decides on the quote."""
     return lab.portal_url("quotes", quote["portal_key"])
 
@@ -109,11 +109,11 @@ def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/quote: 404 means not yet (contract 4.2)."""
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
-        quote = of(db, experiment)
+        quote = require_current(db, experiment)
     return Answer(
         {
             "experiment_id": experiment["id"],
-            "provider_quote_url": url(call.lab, quote),
+            "provider_quote_url": link_quote(call.lab, quote),
             "amount_total": quote["total_cents"],
             "amount_subtotal": quote["subtotal_cents"],
             "currency": quote["currency"],
@@ -124,38 +124,38 @@ def of_experiment(call: Call) -> Answer:
     )
 
 
-def listing(call: Call) -> Answer:
+def list_quotes(call: Call) -> Answer:
     """GET /quotes."""
-    return lists.page(call, LISTING, partial(_item, call))
+    return lists.make_page(call, LISTING, partial(_view_item, call))
 
 
-def _item(call: Call, quote: Row) -> dict[str, Any]:
+def _view_item(call: Call, quote: Row) -> dict[str, Any]:
     return {
         "id": quote["id"],
         "quote_number": quote["quote_number"],
         "organization": call.who.org_name,
         "amount_cents": quote["total_cents"],
-        **_common(call.lab, quote),
+        **_view_common(call.lab, quote),
     }
 
 
-def _common(lab: Lab, quote: Row) -> dict[str, Any]:
+def _view_common(lab: Lab, quote: Row) -> dict[str, Any]:
     return {
         **{name: quote[name] for name in ("currency", "status", "valid_until", "created_at")},
         "expires_at": quote["valid_until"],  # the same under the name of contract 2.7
-        "provider_quote_url": url(lab, quote),
+        "provider_quote_url": link_quote(lab, quote),
     }
 
 
-def find(db: Db, call: Call) -> Row:
+def find_quote(db: Db, call: Call) -> Row:
     """The quote that the path names."""
-    return owned(db, call, "quotes", call.path["quote_id"], "quote")
+    return require_owned(db, call, "quotes", call.path["quote_id"], "quote")
 
 
-def detail(call: Call) -> Answer:
+def get_quote(call: Call) -> Answer:
     """GET /quotes/{quote_id}."""
     with call.lab.store.transaction() as db:
-        quote = load(find(db, call), "line_items")
+        quote = decode_row(find_quote(db, call), "line_items")
     return Answer(
         {
             "id": quote["id"],
@@ -167,6 +167,6 @@ def detail(call: Call) -> Answer:
             "total_cents": quote["total_cents"],
             "notes": quote["notes"],
             "terms_and_conditions": "Prices exclude VAT. This quote comes from a local lab and is not binding.",
-            **_common(call.lab, quote),
+            **_view_common(call.lab, quote),
         }
     )

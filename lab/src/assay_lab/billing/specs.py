@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay_lab.billing import pricing
-from assay_lab.kernel.refusals import integral
-from assay_lab.kernel.store import Db, Row, load
+from assay_lab.kernel.refusals import accept_integral
+from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.requests.schemas import ExperimentSpec
 from assay_lab.requests.validation import Entry
@@ -14,11 +14,11 @@ from assay_lab.requests.validation import Entry
 FIELDS = tuple(name for name in ExperimentSpec.model_fields if name != "sequences")
 
 
-def stored(raw: Mapping[str, Any]) -> dict[str, Any]:
+def store_spec(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a raw specification that are set, without its sequences; ids in lower case, 3.0 as 3."""
     found = {name: raw[name] for name in FIELDS if raw.get(name) is not None}
     if "n_replicates" in found:
-        found["n_replicates"] = integral(found["n_replicates"])
+        found["n_replicates"] = accept_integral(found["n_replicates"])
     if isinstance(found.get("target_id"), str):
         found["target_id"] = found["target_id"].lower()
     return found
@@ -42,7 +42,7 @@ def stored_entries(db: Db, experiment: Row) -> list[Entry]:
             row["name"],
             row["aa_string"],
             bool(row["is_control"]),
-            load(row, "metadata")["metadata"],
+            decode_row(row, "metadata")["metadata"],
         )
         for row in rows
     ]
@@ -57,10 +57,10 @@ def price_of(db: Db, experiment: Row) -> pricing.Price:
     """The price of the experiment in its present form."""
     spec = json.loads(experiment["spec"])
     target = target_row(db, spec.get("target_id"), experiment["org_id"])
-    return pricing.price(spec, count_sequences(db, experiment), target)
+    return pricing.price_spec(spec, count_sequences(db, experiment), target)
 
 
-def columns(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
+def make_columns(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
     """The columns that hold a specification: as it is stored, and as filters see it."""
     return {
         "spec": dict(spec),
@@ -69,10 +69,10 @@ def columns(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
     }
 
 
-def view(spec: Mapping[str, Any], target: Row | None, entries: Iterable[Entry]) -> dict[str, Any]:
+def view_spec(spec: Mapping[str, Any], target: Row | None, entries: Iterable[Entry]) -> dict[str, Any]:
     """`experiment_spec` of the detail record, with the resolved target (service shapes, Experiments)."""
     body = _without_sequences(spec, target)
-    if target and (residues := (load(target, "details")["details"] or {}).get("sequence")):
+    if target and (residues := (decode_row(target, "details")["details"] or {}).get("sequence")):
         body["target"]["sequence"] = residues
     body["sequences"] = {
         entry.name: {"aa_string": entry.aa_string, "control": entry.control, "metadata": entry.metadata}

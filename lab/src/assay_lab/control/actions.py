@@ -32,7 +32,7 @@ def organization_of(core: LabCore, org_id: str | None) -> str:
 
 
 @router.handles(commands.CLOCK)
-def _clock(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
+def _get_clock(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
     return _clock_view(core, organization_of(core, query.organization_id))
 
 
@@ -47,18 +47,18 @@ def _clock_view(core: LabCore, org_id: str) -> dict[str, Any]:
 
 
 @router.handles(commands.ADVANCE_CLOCK)
-def _advance(core: Core, body: bodies.Advance) -> dict[str, Any]:
+def _advance_clock(core: Core, body: bodies.Advance) -> dict[str, Any]:
     org_id = organization_of(core, body.organization_id)
     if body.until == "next":
         steps = core.clock_driver.to_next(org_id)
     elif body.until == "idle":
         steps = core.clock_driver.until_idle(org_id)
     else:
-        steps = core.clock_driver.advance(org_id, _moment(core, org_id, body))
+        steps = core.clock_driver.advance(org_id, _read_moment(core, org_id, body))
     return _clock_view(core, org_id) | {"steps": steps}
 
 
-def _moment(core: LabCore, org_id: str, body: bodies.Advance) -> datetime:
+def _read_moment(core: LabCore, org_id: str, body: bodies.Advance) -> datetime:
     try:
         if body.until is not None:
             return times.parse(body.until)
@@ -76,7 +76,7 @@ def _change_mode(core: Core, body: bodies.Mode) -> dict[str, Any]:
 
 
 @router.handles(commands.JOURNAL)
-def _journal(core: Core, query: bodies.JournalQuery) -> dict[str, Any]:
+def _get_journal(core: Core, query: bodies.JournalQuery) -> dict[str, Any]:
     found = core.journal.entries(
         query.after, method=query.method, path=query.path, organization_id=query.organization_id
     )
@@ -84,14 +84,14 @@ def _journal(core: Core, query: bodies.JournalQuery) -> dict[str, Any]:
 
 
 @router.handles(commands.SETTLEMENTS)
-def _settlements(core: Core) -> dict[str, Any]:
+def _list_settlements(core: Core) -> dict[str, Any]:
     """One row per settlement, not per invoice: an invoice that was paid twice has two."""
     with core.lab.store.transaction() as db:
         return {"items": db.all("SELECT * FROM settlements ORDER BY id")}
 
 
 @router.handles(commands.RAIL)
-def _rail(core: Core, method: str) -> dict[str, Any]:
+def _get_rail(core: Core, method: str) -> dict[str, Any]:
     rail = get_rail(method)
     if rail is None:
         raise Refusal(404, f"no rail {method!r}; there are {', '.join(rail.method for rail in RAILS)}")
@@ -118,7 +118,7 @@ def _clear_payment_faults(core: Core, query: bodies.OfOrganization) -> dict[str,
 
 
 @router.handles(commands.FAULTS)
-def _faults(core: Core) -> dict[str, Any]:
+def _list_faults(core: Core) -> dict[str, Any]:
     return {"items": core.faults.view()}
 
 
@@ -143,21 +143,21 @@ def _clear_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
 
 
 @router.handles(commands.SEED)
-def _seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
+def _seed_organization(core: Core, body: bodies.Seed) -> dict[str, Any]:
     with core.lab.store.transaction() as db:
         policy = None if body.payment_policy is None else [str(method) for method in body.payment_policy]
-        seeded = seeding.organization(core.lab, body.slug, body.name or body.slug, policy)
+        seeded = seeding.add_organization(core.lab, body.slug, body.name or body.slug, policy)
         if body.webhook_secret is not None:
             db.update("organizations", seeded.organization_id, webhook_secret=body.webhook_secret)
     return seeded.view()
 
 
 @router.handles(commands.FILL)
-def _fill(core: Core, body: bodies.Fill) -> dict[str, Any]:
+def _fill_experiments(core: Core, body: bodies.Fill) -> dict[str, Any]:
     org_id = organization_of(core, body.organization_id)
     with core.lab.store.transaction() as db:
         numbers = {"experiments": body.experiments, "sequences": body.sequences}
-        ids = seeding.fill(core.lab, db, org_id, stage=body.stage, **numbers)
+        ids = seeding.fill_experiments(core.lab, db, org_id, stage=body.stage, **numbers)
     core.lab.changed()
     return {"experiment_ids": ids}
 
@@ -171,20 +171,22 @@ def _fix_delays(core: Core, body: bodies.FixPlan) -> dict[str, Any]:
         if body.experiment_id is not None:
             row = db.known("experiments", uuid_or_none(body.experiment_id), "experiment")
             org_id, owner_id = row["org_id"], row["id"]
-        delays.fix(db, org_id, owner_id, body.model_dump(include=set(delays.FIXABLE), exclude_none=True))
+        delays.fix_delays(
+            db, org_id, owner_id, body.model_dump(include=set(delays.FIXABLE), exclude_none=True)
+        )
         return delays.fixed_for(db, owner_id)
 
 
 @router.handles(commands.TRIGGER_EVENT)
-def event(core: Core, body: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+def trigger_event(core: Core, body: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
     """An event at the lab's side, out of turn; lab/docs/lab.md lists the events and their fields."""
     name = str(body.get("event"))
     fields = {field: value for field, value in body.items() if field != "event"}
-    return events.trigger(core.lab, name, validation.read(events.body_of(name), fields))
+    return events.trigger_event(core.lab, name, validation.read_body(events.body_of(name), fields))
 
 
 @router.handles(commands.RESET)
-def _reset(core: Core) -> dict[str, Any]:
+def _reset_lab(core: Core) -> dict[str, Any]:
     return core.reset().view()
 
 

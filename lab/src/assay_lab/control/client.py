@@ -29,7 +29,7 @@ def plain_client(base_url: str, token: str, *, seconds: float) -> httpx.Client:
     return httpx.Client(base_url=base_url, headers=headers, timeout=seconds, trust_env=False, verify=NO_TLS)
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def drop_none(**fields: Any) -> dict[str, Any]:
     """The fields that have a value."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -93,7 +93,9 @@ class Controls:
 
     def _whose(self, organization_id: str | None) -> dict[str, str]:
         """The organisation that a call names; without one the lab takes the default one, or all."""
-        return given(organization_id=organization_id or (self.organization_id if self._confined else None))
+        return drop_none(
+            organization_id=organization_id or (self.organization_id if self._confined else None)
+        )
 
     def _own(self, items: list[Item], field: str) -> list[Item]:
         """The items that belong to this handle; `field` names their organisation."""
@@ -130,7 +132,7 @@ class Controls:
         organization_id: str | None = None,
     ) -> ClockView:
         """Set the mode: `manual` waits for `advance`, `scaled` takes `seconds_per_day`, `auto` jumps to each step."""
-        rate = given(seconds_per_day=seconds_per_day)
+        rate = drop_none(seconds_per_day=seconds_per_day)
         return self._send(commands.SET_CLOCK, mode=mode, **rate, **self._whose(organization_id))
 
     def plan(
@@ -172,7 +174,7 @@ class Controls:
     def event(self, event: str, experiment_id: str | None = None, **details: Any) -> Record:
         """Trigger an event at the lab's side (lab/docs/lab.md); an experiment's status and results_status after it."""
         return self._send(
-            commands.TRIGGER_EVENT, event=event, **given(experiment_id=experiment_id), **details
+            commands.TRIGGER_EVENT, event=event, **drop_none(experiment_id=experiment_id), **details
         )
 
     def journal(
@@ -214,7 +216,7 @@ class Controls:
         self, after: int = 0, *, experiment_id: str | None = None, update_id: str | None = None
     ) -> list[Record]:
         """Webhook attempts so far, oldest first; of one experiment or update."""
-        about = given(experiment_id=experiment_id, update_id=update_id)
+        about = drop_none(experiment_id=experiment_id, update_id=update_id)
         return self._own(self._send(commands.DELIVERIES, after=after, **about)["items"], "org_id")
 
     def outbox(self) -> list[Record]:
@@ -227,7 +229,7 @@ class Controls:
         `count` is 1 by default, or unlimited with a `probability`. Details are `after`, `probability`, `seed`,
         `organization_id`, `experiment_id`, `webhook_id` and `seconds`.
         """
-        fields = {"action": action, **given(count=count), **self._whose(None), **details}
+        fields = {"action": action, **drop_none(count=count), **self._whose(None), **details}
         self._send(commands.ADD_WEBHOOK_FAULT, **fields)
 
     def webhook_faults(self) -> list[Record]:
@@ -240,7 +242,7 @@ class Controls:
 
     def release(self, experiment_id: str | None = None) -> int:
         """Deliver what `delay` and `reorder` hold back; how many deliveries."""
-        return self._send(commands.RELEASE, **given(experiment_id=experiment_id))["released"]
+        return self._send(commands.RELEASE, **drop_none(experiment_id=experiment_id))["released"]
 
 
 class LabOrganization(Controls):

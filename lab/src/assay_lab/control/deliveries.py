@@ -17,11 +17,11 @@ router = Surface()
 
 
 @router.handles(commands.DELIVERIES)
-def _deliveries(core: Core, query: bodies.DeliveriesQuery) -> dict[str, Any]:
-    return {"items": journal(core, query.after, query.experiment_id, query.update_id)}
+def _list_deliveries(core: Core, query: bodies.DeliveriesQuery) -> dict[str, Any]:
+    return {"items": list_attempts(core, query.after, query.experiment_id, query.update_id)}
 
 
-def journal(
+def list_attempts(
     core: LabCore, after: int, experiment_id: str | None = None, update_id: str | None = None
 ) -> list[Row]:
     """Attempts, oldest first. Bodies are shown by digest, headers of the customer's own masked."""
@@ -35,10 +35,10 @@ def journal(
             update_id,
             update_id,
         )
-    return [_summary(row) for row in rows]
+    return [_summarize_attempt(row) for row in rows]
 
 
-def _summary(row: Row) -> Row:
+def _summarize_attempt(row: Row) -> Row:
     content = row["body"].encode()
     shown = {name: value for name, value in row.items() if name != "body"}
     digest = {"body_sha256": hashlib.sha256(content).hexdigest(), "body_bytes": len(content)}
@@ -46,11 +46,11 @@ def _summary(row: Row) -> Row:
 
 
 @router.handles(commands.OUTBOX)
-def _unsent(core: Core) -> dict[str, Any]:
-    return {"items": waiting(core)}
+def _list_unsent(core: Core) -> dict[str, Any]:
+    return {"items": list_waiting(core)}
 
 
-def waiting(core: LabCore) -> list[Row]:
+def list_waiting(core: LabCore) -> list[Row]:
     """The outbox. `held` is `next`, `time` or `release` for what a fault holds back."""
     with core.lab.store.transaction() as db:
         return db.all(
@@ -59,7 +59,7 @@ def waiting(core: LabCore) -> list[Row]:
 
 
 @router.handles(commands.WEBHOOK_FAULTS)
-def _faults(core: Core) -> dict[str, Any]:
+def _list_faults(core: Core) -> dict[str, Any]:
     return {"items": core.webhook_faults.view()}
 
 
@@ -68,16 +68,18 @@ def add_fault(core: Core, body: WebhookFault) -> dict[str, Any]:
     """Ask for a webhook fault."""
     organization_of(core, body.organization_id)
     core.webhook_faults.append(body)
-    return _faults(core)
+    return _list_faults(core)
 
 
 @router.handles(commands.RELEASE)
-def release(core: Core, body: bodies.OptionalExperiment) -> dict[str, Any]:
+def release_held(core: Core, body: bodies.OptionalExperiment) -> dict[str, Any]:
     """Deliver what is held back, of one experiment or of all."""
     with core.lab.store.transaction() as db:
         held = [row["org_id"] for row in db.all("SELECT DISTINCT org_id FROM outbox WHERE held <> ''")]
         released = sum(
-            outbox.release(db, org_id, core.lab.clock.now(org_id), experiment_id=body.experiment_id)
+            outbox.release_deliveries(
+                db, org_id, core.lab.clock.now(org_id), experiment_id=body.experiment_id
+            )
             for org_id in held
         )
     for org_id in held:
@@ -86,7 +88,7 @@ def release(core: Core, body: bodies.OptionalExperiment) -> dict[str, Any]:
 
 
 @router.handles(commands.REDELIVER)
-def redeliver(core: Core, body: bodies.Redelivery, number: str) -> dict[str, Any]:
+def redeliver_attempt(core: Core, body: bodies.Redelivery, number: str) -> dict[str, Any]:
     """Send a delivery again to where it went: as a new attempt, or `identical`, byte for byte and signature."""
     digits = number.isascii() and number.isdigit() and len(number) < len(str(2**63))
     with core.lab.store.transaction() as db:
@@ -100,9 +102,9 @@ def redeliver(core: Core, body: bodies.Redelivery, number: str) -> dict[str, Any
         experiment = {"id": row["experiment_id"], "org_id": row["org_id"]}
         again = row["id"] if body.identical else None
         at = core.lab.clock.now(row["org_id"])
-        outbox.add(db, experiment, row["update_id"], row["webhook_id"], at, replay_of=again)
+        outbox.add_delivery(db, experiment, row["update_id"], row["webhook_id"], at, replay_of=again)
         last = db.one("SELECT COALESCE(MAX(id), 0) AS id FROM deliveries") or {"id": 0}
     # What comes of it at once; retries follow as always.
     core.sender.deliver(row["org_id"])
     core.lab.changed()
-    return {"items": journal(core, last["id"], row["experiment_id"], row["update_id"])}
+    return {"items": list_attempts(core, last["id"], row["experiment_id"], row["update_id"])}

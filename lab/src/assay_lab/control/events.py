@@ -29,7 +29,7 @@ _OVER: Final = frozenset({ExperimentStatus.DONE, ExperimentStatus.CANCELED})
 _QUEUE_SHARE: Final = next(share for share, _, what in delays.MILESTONES if what == ExperimentStatus.IN_QUEUE)
 
 
-def _need(experiment: Row, statuses: frozenset[ExperimentStatus], what: str) -> None:
+def _require_status(experiment: Row, statuses: frozenset[ExperimentStatus], what: str) -> None:
     if experiment["status"] not in statuses:
         raise Refusal(409, f"the experiment is {experiment['status']}; {what}")
 
@@ -53,108 +53,112 @@ def _reject_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodie
 
 
 def _coming_quote(db: Db, experiment: Row) -> Row:
-    item = schedule.queued(db, experiment["id"], "quote_ready")
+    item = schedule.find_queued(db, experiment["id"], "quote_ready")
     if item is None:
         raise Refusal(409, "no quote is being prepared for the experiment")
     return item
 
 
 def _hold_quote(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
-    schedule.hold(db, _coming_quote(db, experiment))
+    schedule.hold_entry(db, _coming_quote(db, experiment))
 
 
 def _release_quote(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
-    state_machine.apply(lab, db, _coming_quote(db, experiment), at)
+    state_machine.apply_due(lab, db, _coming_quote(db, experiment), at)
 
 
 def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
     """The experiment reaches the review and stays there."""
     if experiment["status"] in _OVER:
         raise Refusal(409, f"the experiment is {experiment['status']}")
-    item = schedule.queued(db, experiment["id"], "status", ExperimentStatus.DONE)
+    item = schedule.find_queued(db, experiment["id"], "status", ExperimentStatus.DONE)
     if item is None:  # the work has not begun: its end is held as soon as it is queued
         wanted = delays.fixed_for(db, experiment["id"]) | {"hold_review": True}
-        delays.fix(db, experiment["org_id"], experiment["id"], wanted)
+        delays.fix_delays(db, experiment["org_id"], experiment["id"], wanted)
     else:
-        schedule.hold(db, item)
+        schedule.hold_entry(db, item)
 
 
 def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     """Results come at once when they are overdue, else on their day."""
     wanted = delays.fixed_for(db, experiment["id"]) | {"hold_review": False}
-    delays.fix(db, experiment["org_id"], experiment["id"], wanted)
-    item = schedule.queued(db, experiment["id"], "status", ExperimentStatus.DONE)
+    delays.fix_delays(db, experiment["org_id"], experiment["id"], wanted)
+    item = schedule.find_queued(db, experiment["id"], "status", ExperimentStatus.DONE)
     if item is None:
         return
     if not item["passive"]:
         raise Refusal(409, "the review is not held up")
     due_at = max(times.read(experiment["eta"]), at)
     if experiment["status"] == ExperimentStatus.IN_REVIEW and due_at == at:
-        state_machine.apply(lab, db, item, at)
+        state_machine.apply_due(lab, db, item, at)
     else:
         schedule.put_off(db, item, due_at)
 
 
 def _partial_results(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.PartialResults) -> None:
-    _need(experiment, UNDER_WORK, "preliminary results come from the work in the lab")
+    _require_status(experiment, UNDER_WORK, "preliminary results come from the work in the lab")
     if body.sequences is not None:
         rows = db.all("SELECT name FROM sequences WHERE experiment_id = ?", experiment["id"])
         unknown = sorted(set(body.sequences) - {row["name"] for row in rows})
         if unknown:
             raise Refusal(400, f"sequences: the experiment has none named {', '.join(map(repr, unknown))}")
-    results.release(lab, db, experiment, ResultsStatus.PARTIAL, at, only=body.sequences)
+    results.release_results(lab, db, experiment, ResultsStatus.PARTIAL, at, only=body.sequences)
     db.update("experiments", experiment["id"], results_status=ResultsStatus.PARTIAL)
-    updates.record(db, experiment, "progress", "Preliminary results", "Some results are available.", at)
+    updates.record_update(
+        db, experiment, "progress", "Preliminary results", "Some results are available.", at
+    )
 
 
-def _progress(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
-    updates.record(db, experiment, "progress", body.name or "Assay progress", body.description, at)
+def _add_progress(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
+    updates.record_update(db, experiment, "progress", body.name or "Assay progress", body.description, at)
 
 
-def _error(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
-    updates.record(db, experiment, "error", body.name or "Something went wrong", body.description, at)
+def _add_error(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
+    updates.record_update(db, experiment, "error", body.name or "Something went wrong", body.description, at)
 
 
 def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
     """The assay has to be repeated: an `error` update, back to the queue, and a later end."""
-    _need(experiment, _REPEATABLE, "only an assay under way can fail")
-    _error(lab, db, experiment, at, body)
-    schedule.forget(db, experiment["id"])
+    _require_status(experiment, _REPEATABLE, "only an assay under way can fail")
+    _add_error(lab, db, experiment, at, body)
+    schedule.drop_entries(db, experiment["id"])
     eta = state_machine.queue_work(lab, db, experiment, at, after_share=_QUEUE_SHARE)
-    updates.move(db, experiment, ExperimentStatus.IN_QUEUE, at, eta=eta)
+    updates.move_experiment(db, experiment, ExperimentStatus.IN_QUEUE, at, eta=eta)
 
 
-def _cancel(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
-    _need(experiment, _CANCELABLE, "only a draft or one that waits for confirmation can be canceled")
+def _cancel_experiment(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
+    _require_status(
+        experiment, _CANCELABLE, "only a draft or one that waits for confirmation can be canceled"
+    )
     db.run(
         "UPDATE invoices SET status = ? WHERE experiment_id = ? AND status IN ('draft', 'open')",
         InvoiceStatus.VOID,
         experiment["id"],
     )
-    state_machine.force(lab, db, experiment, ExperimentStatus.CANCELED, at)
+    state_machine.force_status(lab, db, experiment, ExperimentStatus.CANCELED, at)
 
 
 def _force_status(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.ForceStatus) -> None:
-    state_machine.force(lab, db, experiment, body.status, at)
+    state_machine.force_status(lab, db, experiment, body.status, at)
 
 
-def _unpaid(db: Db, experiment: Row) -> Row:
-    invoice = invoices.newest(db, experiment["id"])
+def _find_unpaid(db: Db, experiment: Row) -> Row:
+    invoice = invoices.find_newest(db, experiment["id"])
     if invoice is None or invoice["status"] not in invoices.PAYABLE:
         raise Refusal(409, "the experiment has no invoice that can be paid")
     return invoice
 
 
 def _pay_invoice(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
-    state_machine.settle(lab, db, _unpaid(db, experiment), at)
+    state_machine.record_settlement(lab, db, _find_unpaid(db, experiment), at)
 
 
 def _void_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
-    db.update("invoices", _unpaid(db, experiment)["id"], status=InvoiceStatus.VOID)
+    db.update("invoices", _find_unpaid(db, experiment)["id"], status=InvoiceStatus.VOID)
 
 
 def _give_up_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
-    db.update("invoices", _unpaid(db, experiment)["id"], status=InvoiceStatus.UNCOLLECTIBLE)
+    db.update("invoices", _find_unpaid(db, experiment)["id"], status=InvoiceStatus.UNCOLLECTIBLE)
 
 
 _OF_EXPERIMENT: Final[dict[str, tuple[type[Body], Handler]]] = {
@@ -165,10 +169,10 @@ _OF_EXPERIMENT: Final[dict[str, tuple[type[Body], Handler]]] = {
     "stall_review": (bodies.Event, _stall_review),
     "release_review": (bodies.Event, _release_review),
     "partial_results": (bodies.PartialResults, _partial_results),
-    "progress": (bodies.UpdateText, _progress),
-    "error": (bodies.UpdateText, _error),
+    "progress": (bodies.UpdateText, _add_progress),
+    "error": (bodies.UpdateText, _add_error),
     "fail_production": (bodies.UpdateText, _fail_production),
-    "cancel": (bodies.Event, _cancel),
+    "cancel": (bodies.Event, _cancel_experiment),
     "force_status": (bodies.ForceStatus, _force_status),
     "pay_invoice": (bodies.Event, _pay_invoice),
     "void_invoice": (bodies.Event, _void_invoice),
@@ -211,7 +215,7 @@ def body_of(event: str) -> type[Body]:
     raise Refusal(400, f"unknown event {event!r}; known are {', '.join(EVENTS)}")
 
 
-def trigger(lab: Lab, event: str, body: Any) -> dict[str, Any]:
+def trigger_event(lab: Lab, event: str, body: Any) -> dict[str, Any]:
     """Carry out an event; of an experiment its `status` and `results_status` afterwards."""
     with lab.store.transaction() as db:
         outcome = (

@@ -72,7 +72,7 @@ class Surface(APIRouter):
         def register(action: Action) -> Action:
             @functools.wraps(action)
             def answer(*args: Any, **kwargs: Any) -> Response:
-                content = json.dumps(action(*args, **kwargs), default=_plain)
+                content = json.dumps(action(*args, **kwargs), default=_format_plain)
                 return Response(content, media_type="application/json")
 
             self.add_api_route(command.path, answer, methods=[command.method], response_model=None)
@@ -83,17 +83,17 @@ class Surface(APIRouter):
 
 def _check_token(request: Request) -> None:
     given = request.headers.get("authorization", "").encode()
-    if not hmac.compare_digest(given, f"Bearer {_core(request).lab.settings.sim_token}".encode()):
+    if not hmac.compare_digest(given, f"Bearer {_get_core(request).lab.settings.sim_token}".encode()):
         raise Refusal(401, "the control surface takes the sim token")
 
 
-def _core(request: Request) -> LabCore:
+def _get_core(request: Request) -> LabCore:
     core: LabCore = request.app.state.core
     return core
 
 
-def _plain(value: Any) -> str:
+def _format_plain(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-Core = Annotated[LabCore, Depends(_core)]
+Core = Annotated[LabCore, Depends(_get_core)]

@@ -62,7 +62,7 @@ class ClockDriver:
     def to_next(self, org_id: str) -> int:
         """Move to the next active row of the due-queue, and carry out all that is due then; the number of events."""
         with self._moving.lock(org_id), self._lab.store.transaction() as db:
-            item = schedule.following(db, org_id, passive=False)
+            item = schedule.find_following(db, org_id, passive=False)
         if item is None:
             return 0
         return self.advance(org_id, max(times.read(item["due_at"]), self._lab.clock.now(org_id)))
@@ -102,11 +102,11 @@ class ClockDriver:
     def _step(self, org_id: str, until: datetime, *, passive: bool) -> bool:
         """Carry out the next step that is due until then; whether there was one."""
         with self._lab.store.transaction() as db:
-            item = schedule.following(db, org_id, until, passive=passive)
+            item = schedule.find_following(db, org_id, until, passive=passive)
             if item is None:
                 return False  # signalling no change would wake this clock's own thread, again and again
             now = max(self._lab.clock.now(org_id), times.read(item["due_at"]))
-            state_machine.apply(self._lab, db, item, now)
+            state_machine.apply_due(self._lab, db, item, now)
             running = self._lab.clock.row(org_id)["mode"] == "scaled"
             if not running:
                 self._lab.clock.set(db, org_id, now)
@@ -135,7 +135,7 @@ class ClockDriver:
         if self._lab.clock.row(org_id)["mode"] != "scaled":
             return _IDLE_SECONDS
         with self._lab.store.transaction() as db:
-            item = schedule.following(db, org_id, passive=True)
+            item = schedule.find_following(db, org_id, passive=True)
         if item is None:
             return _IDLE_SECONDS
         return max(_BUSY_SECONDS, self._lab.clock.real_seconds_until(org_id, times.read(item["due_at"])))

@@ -36,7 +36,7 @@ class Delays:
     hold_review: bool = False
 
 
-def drawn(seed: str, code: str) -> Delays:
+def draw_delays(seed: str, code: str) -> Delays:
     """The same seed and code give the same delays, on every machine."""
     draw = random.Random(f"{seed}:{code}")  # noqa: S311 - delays, no secret
     return Delays(
@@ -48,7 +48,7 @@ def drawn(seed: str, code: str) -> Delays:
 
 def of_experiment(db: Db, seed: str, experiment: Row) -> Delays:
     """The drawn delays, except for those fixed for the experiment, else for its organisation."""
-    delays = drawn(seed, experiment["code"])
+    delays = draw_delays(seed, experiment["code"])
     fixed = fixed_for(db, experiment["org_id"], experiment["id"])
 
     def span(name: str, default: timedelta, unit: timedelta) -> timedelta:
@@ -68,7 +68,7 @@ def fixed_for(db: Db, *owner_ids: str) -> dict[str, Any]:
     return {name: row[name] for row in found for name in FIXABLE if row[name] is not None}
 
 
-def fix(db: Db, org_id: str, owner_id: str, wanted: Mapping[str, Any]) -> None:
+def fix_delays(db: Db, org_id: str, owner_id: str, wanted: Mapping[str, Any]) -> None:
     """Replace an owner's fixed delays and holds; an empty mapping leaves all to chance."""
     db.run("DELETE FROM plans WHERE id = ?", owner_id)
     if wanted:

@@ -43,85 +43,85 @@ _EDITABLE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.IN_REVIEW
 _EDITABLE_FOR_LIFE: Final = frozenset({"webhook_url"})
 
 
-def summary(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
+def view_summary(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
     """A list item (contract 2.1)."""
-    return _summary(lab, experiment, quotes.current(db, experiment))
+    return _view_summary(lab, experiment, quotes.find_current(db, experiment))
 
 
-def _summary(lab: Lab, experiment: Row, quote: Row | None) -> dict[str, Any]:
+def _view_summary(lab: Lab, experiment: Row, quote: Row | None) -> dict[str, Any]:
     names = ("id", "code", "name", "status", "created_at", "results_status", "experiment_type")
     return {
         **{name: experiment[name] for name in names},
         "experiment_url": lab.portal_url("experiments", experiment["portal_key"]),
         "provider_invoice_url": None,  # not populated in list or detail (contract 2.1)
-        "provider_quote_url": quotes.url(lab, quote) if quote else None,
+        "provider_quote_url": quotes.link_quote(lab, quote) if quote else None,
     }
 
 
-def record(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
+def view_record(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
     """The detail record."""
-    quote = quotes.current(db, experiment)
+    quote = quotes.find_current(db, experiment)
     spec = json.loads(experiment["spec"])
     target = specs.target_row(db, spec.get("target_id"), experiment["org_id"])
     entries = specs.stored_entries(db, experiment)
-    body = _summary(lab, experiment, quote) | {
-        "experiment_spec": specs.view(spec, target, entries),
+    body = _view_summary(lab, experiment, quote) | {
+        "experiment_spec": specs.view_spec(spec, target, entries),
         "provider_quote_id": quote["id"] if quote else None,
     }
-    costs = _costs(lab, db, experiment, quote, pricing.price(spec, len(entries), target))
+    costs = _view_costs(lab, db, experiment, quote, pricing.price_spec(spec, len(entries), target))
     return body if costs is None else body | {"costs": costs}
 
 
-def estimated(lab: Lab, experiment: Row, price: pricing.Price) -> dict[str, Any] | None:
+def view_estimated(lab: Lab, experiment: Row, price: pricing.Price) -> dict[str, Any] | None:
     """`costs` before the quote exists; None where no estimate is possible."""
-    if not pricing.began(lab.settings, times.read(experiment["created_at"])):
+    if not pricing.has_pricing(lab.settings, times.read(experiment["created_at"])):
         return None  # contract 9: experiments created before pricing v1 cannot be estimated
     if ASSAY_TYPES[experiment["experiment_type"]].takes_target and price.target is None:
         return None  # the target was cleared: without its materials any total would be too low
-    return pricing.costs(price, pricing.version(lab.settings))
+    return pricing.view_costs(price, pricing.name_version(lab.settings))
 
 
-def _costs(
+def _view_costs(
     lab: Lab, db: Db, experiment: Row, quote: Row | None, price: pricing.Price
 ) -> dict[str, Any] | None:
-    invoice = invoices.latest(db, experiment["id"])
+    invoice = invoices.find_latest(db, experiment["id"])
     if invoice is not None:
-        return invoices.costs(lab, invoice)
+        return invoices.view_costs(lab, invoice)
     if quote is None:
-        return estimated(lab, experiment, price)
+        return view_estimated(lab, experiment, price)
     return {
         "type": "quoted",
         "amount_cents": quote["total_cents"],
         "currency": quote["currency"],
         "status": quotes.acceptance_word(quote["status"]),
-        "provider_quote_url": quotes.url(lab, quote),
+        "provider_quote_url": quotes.link_quote(lab, quote),
         "expires_at": quote["valid_until"],
     }
 
 
-def listing(call: Call) -> Answer:
+def list_experiments(call: Call) -> Answer:
     """GET /experiments, newest first."""
     with call.lab.store.transaction() as db:
-        return lists.page(call, LISTING, partial(summary, call.lab, db))
+        return lists.make_page(call, LISTING, partial(view_summary, call.lab, db))
 
 
-def detail(call: Call) -> Answer:
+def get_experiment(call: Call) -> Answer:
     """GET /experiments/{id}."""
     with call.lab.store.transaction() as db:
-        return Answer(record(call.lab, db, experiment_of(db, call)))
+        return Answer(view_record(call.lab, db, experiment_of(db, call)))
 
 
-def submit(call: Call) -> Answer:
+def submit_experiment(call: Call) -> Answer:
     """POST /experiments/{id}/submit: returns before the quote exists (contract 3)."""
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
         if experiment["status"] != ExperimentStatus.DRAFT:
             message = f"the experiment is {experiment['status']}; only a draft can be submitted"
-            raise Refusal(409, message, extra={"error_kind": "other", "hint": _hint(experiment)})
+            raise Refusal(409, message, extra={"error_kind": "other", "hint": _give_hint(experiment)})
         spec = json.loads(experiment["spec"])
-        validation.refuse(validation.spec_violations(spec, specs.count_sequences(db, experiment)))
+        validation.refuse_violations(validation.spec_violations(spec, specs.count_sequences(db, experiment)))
         at = call.now()
-        state_machine.submitted(call.lab, db, experiment, at)
+        state_machine.mark_submitted(call.lab, db, experiment, at)
     return Answer(
         {
             "experiment_id": experiment["id"],
@@ -133,7 +133,7 @@ def submit(call: Call) -> Answer:
     )
 
 
-def _hint(experiment: Row) -> str:
+def _give_hint(experiment: Row) -> str:
     path = f"{API_PREFIX}/experiments/{experiment['id']}"
     match experiment["status"]:
         case ExperimentStatus.WAITING_FOR_CONFIRMATION:
@@ -146,19 +146,21 @@ def _hint(experiment: Row) -> str:
             return f"it is ordered already; poll GET {path}"
 
 
-def modify(call: Call) -> Answer:
+def modify_experiment(call: Call) -> Answer:
     """PATCH /experiments/{id}."""
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
         raw = call.json()
         _check_status(experiment, raw)
-        _, violations = validation.shape(ModifyExperiment, raw)
+        _, violations = validation.read_shape(ModifyExperiment, raw)
         raw = raw if isinstance(raw, dict) else {}
         entries = sequences.read_entries(raw["sequences"]) if raw.get("sequences") is not None else None
-        spec = _merged(json.loads(experiment["spec"]), raw)
+        spec = _merge_spec(json.loads(experiment["spec"]), raw)
         draft = experiment["status"] == ExperimentStatus.DRAFT
-        validation.refuse([*violations, *_violations(call, db, raw, spec, entries, draft=draft)])
-        changes = _changes(db, experiment, raw, spec)
+        validation.refuse_violations(
+            [*violations, *_find_violations(call, db, raw, spec, entries, draft=draft)]
+        )
+        changes = _make_changes(db, experiment, raw, spec)
         if changes:
             db.update("experiments", experiment["id"], **changes)
         replaced = entries is not None and _replace_sequences(db, experiment, entries, call)
@@ -177,16 +179,16 @@ def _check_status(experiment: Row, raw: Any) -> None:
         )
 
 
-def _merged(spec: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_spec(spec: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
     """The specification as it would be. Null clears target_id; any other null leaves the field alone."""
     merged = dict(spec)
     for name in specs.FIELDS:
         if name in raw and (raw[name] is not None or name == "target_id"):
             merged[name] = raw[name]
-    return specs.stored(merged)
+    return specs.store_spec(merged)
 
 
-def _violations(
+def _find_violations(
     call: Call,
     db: Db,
     raw: Mapping[str, Any],
@@ -212,10 +214,10 @@ def _violations(
     return found + validation.webhook_violations(raw.get("webhook_url"), allow_http=allow_http)
 
 
-def _changes(db: Db, experiment: Row, raw: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+def _make_changes(db: Db, experiment: Row, raw: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if spec != json.loads(experiment["spec"]):
-        found |= specs.columns(spec, specs.target_row(db, spec.get("target_id"), experiment["org_id"]))
+        found |= specs.make_columns(spec, specs.target_row(db, spec.get("target_id"), experiment["org_id"]))
     for name in ("name", "description"):
         if raw.get(name) is not None and raw[name] != experiment[name]:
             found[name] = raw[name]
@@ -231,5 +233,5 @@ def _replace_sequences(db: Db, experiment: Row, entries: list[Entry], call: Call
     if [key(entry) for entry in entries] == [key(entry) for entry in specs.stored_entries(db, experiment)]:
         return False
     db.run("DELETE FROM sequences WHERE experiment_id = ?", experiment["id"])
-    sequences.insert(db, experiment["id"], entries, call.now())
+    sequences.insert_sequences(db, experiment["id"], entries, call.now())
     return True

@@ -9,7 +9,7 @@ from typing import Any, Final
 from assay_lab.billing import invoices, pricing, quotes, specs
 from assay_lab.experiments import experiments, purchase, sequences, state_machine
 from assay_lab.kernel.refusals import Refusal
-from assay_lab.kernel.store import Db, Row, load
+from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.requests import validation
 from assay_lab.requests.core import Answer, Call, Lab, uuid_or_none
@@ -27,38 +27,38 @@ _API_PROJECT: Final = 1
 _WITHOUT_TARGET: Final = tuple(kind for kind, one in ASSAY_TYPES.items() if not one.takes_target)
 
 
-def estimate(call: Call) -> Answer:
+def estimate_cost(call: Call) -> Answer:
     """POST /experiments/cost-estimate: prices, and creates nothing."""
     raw = call.json()
-    _, mismatches = validation.shape(EstimateCost, raw)
-    spec, entries = _spec_of(_fields(raw))
+    _, mismatches = validation.read_shape(EstimateCost, raw)
+    spec, entries = _spec_of(_read_fields(raw))
     with call.lab.store.transaction() as db:
-        target = _target(db, call, spec)
+        target = _find_target(db, call, spec)
         violations = [*mismatches, *_spec_violations(spec, entries, target, unknown_target=422)]
         if any(violation.schema for violation in mismatches):
             # contract 4.2: a schema mismatch is a 422 here, and a 400 on create
             raise Refusal.of_all(422, [violation.text for violation in violations])
-        validation.refuse(violations)
-        if not pricing.began(call.lab.settings, call.now()):
+        validation.refuse_violations(violations)
+        if not pricing.has_pricing(call.lab.settings, call.now()):
             raise Refusal(422, f"pricing unavailable: {_too_early(call.lab)}")
-    price = pricing.price(specs.stored(spec), len(entries), target)
-    return Answer(pricing.estimate(price, pricing.version(call.lab.settings)))
+    price = pricing.price_spec(specs.store_spec(spec), len(entries), target)
+    return Answer(pricing.view_estimate(price, pricing.name_version(call.lab.settings)))
 
 
 def _too_early(lab: Lab) -> str:
     return f"pricing v1 begins on {lab.settings.pricing_v1.date().isoformat()}"
 
 
-def _fields(raw: Any) -> Mapping[str, Any]:
+def _read_fields(raw: Any) -> Mapping[str, Any]:
     return raw if isinstance(raw, dict) else {}
 
 
 def _spec_of(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Entry]]:
-    spec = _fields(fields.get("experiment_spec"))
+    spec = _read_fields(fields.get("experiment_spec"))
     return spec, validation.entries_of_spec(spec.get("sequences"))
 
 
-def _target(db: Db, call: Call, spec: Mapping[str, Any]) -> Row | None:
+def _find_target(db: Db, call: Call, spec: Mapping[str, Any]) -> Row | None:
     wanted = spec.get("target_id")
     return specs.target_row(db, wanted, call.who.org_id) if isinstance(wanted, str) else None
 
@@ -75,41 +75,43 @@ def _spec_violations(
         yield Violation(text, unknown_target)
 
 
-def create(call: Call) -> Answer:
+def create_experiment(call: Call) -> Answer:
     """POST /experiments. One transaction: an order that fails leaves nothing behind (create rule 5)."""
     raw = call.json()
-    fields = _fields(raw)
+    fields = _read_fields(raw)
     accepts = fields.get("auto_accept_quote") is True
     if accepts:  # accepting a quote with the order needs the permission to confirm one
         call.lab.tokens.authorize(call.who, "update", "quote")
-    wanted, violations = validation.shape(CreateExperiment, raw)
-    selected, disagreements = _selector(call, fields)
+    wanted, violations = validation.read_shape(CreateExperiment, raw)
+    selected, disagreements = _read_selector(call, fields)
     violations += disagreements
     spec, entries = _spec_of(fields)
     allow_http = call.lab.settings.allow_http_webhooks
     violations += validation.webhook_violations(fields.get("webhook_url"), allow_http=allow_http)
     with call.lab.store.transaction() as db:
-        target = _target(db, call, spec)
+        target = _find_target(db, call, spec)
         violations += _spec_violations(spec, entries, target, unknown_target=404)
         violations += _auto_accept_violations(call, spec, target) if accepts else []
-        validation.refuse(violations)
+        validation.refuse_violations(violations)
         if wanted is None:
             raise Refusal(400, "the body does not match its schema")
-        price = pricing.price(specs.stored(spec), len(entries), target)
+        price = pricing.price_spec(specs.store_spec(spec), len(entries), target)
         at = call.now()
-        experiment = _insert(db, call, wanted, spec, target, _method(db, call, selected), at)
-        sequences.insert(db, experiment["id"], entries, at)
+        experiment = _insert_experiment(
+            db, call, wanted, spec, target, _choose_method(db, call, selected), at
+        )
+        sequences.insert_sequences(db, experiment["id"], entries, at)
         if wanted.auto_accept_quote:
-            return _accepted(call.lab, experiment, *accept_at_once(call.lab, db, experiment, at))
+            return _view_accepted(call.lab, experiment, *accept_at_once(call.lab, db, experiment, at))
         if wanted.skip_draft:
-            state_machine.submitted(call.lab, db, experiment, at)
+            state_machine.mark_submitted(call.lab, db, experiment, at)
             experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
-        return Answer(_created(experiment, experiments.estimated(call.lab, experiment, price)), 201)
+        return Answer(_view_created(experiment, experiments.view_estimated(call.lab, experiment, price)), 201)
 
 
 def _auto_accept_violations(call: Call, spec: Mapping[str, Any], target: Row | None) -> Iterator[Violation]:
     """Contract 4.2: auto_accept_quote needs a target_id and full pricing."""
-    if not pricing.began(call.lab.settings, call.now()):
+    if not pricing.has_pricing(call.lab.settings, call.now()):
         yield Violation(f"auto_accept_quote: needs full pricing, and {_too_early(call.lab)}")
     # A target_id that is malformed or unknown is a violation of its own.
     without = spec.get("target_id") is None or spec.get("experiment_type") in _WITHOUT_TARGET
@@ -117,9 +119,9 @@ def _auto_accept_violations(call: Call, spec: Mapping[str, Any], target: Row | N
         yield Violation("auto_accept_quote: needs target_id and a target with self-service pricing")
 
 
-def _selector(call: Call, fields: Mapping[str, Any]) -> tuple[str | None, list[Violation]]:
+def _read_selector(call: Call, fields: Mapping[str, Any]) -> tuple[str | None, list[Violation]]:
     """The payment method that body or header name (create rule 2), and their violations."""
-    in_body = _fields(fields.get("payment")).get("method")
+    in_body = _read_fields(fields.get("payment")).get("method")
     in_header = call.service_header("Payment-Method")
     found = validation.payment_header_violations(in_header)
     if in_body is not None and in_header is not None and in_body != in_header:
@@ -128,10 +130,10 @@ def _selector(call: Call, fields: Mapping[str, Any]) -> tuple[str | None, list[V
     return in_body or in_header, found
 
 
-def _method(db: Db, call: Call, selected: str | None) -> str:
+def _choose_method(db: Db, call: Call, selected: str | None) -> str:
     """The selected rail, else the first that the token's and the organisation's policies allow (create rule 2)."""
     org = db.get("organizations", call.who.org_id)
-    policy = load(org, "payment_policy")["payment_policy"] if org else []
+    policy = decode_row(org, "payment_policy")["payment_policy"] if org else []
     if selected is not None and selected not in policy:
         raise Refusal(403, f"the organization's payment policy does not allow {selected}")
     own = call.who.payment_policy
@@ -143,7 +145,7 @@ def _method(db: Db, call: Call, selected: str | None) -> str:
     return selected or allowed[0]
 
 
-def _insert(
+def _insert_experiment(
     db: Db,
     call: Call,
     wanted: CreateExperiment,
@@ -155,12 +157,12 @@ def _insert(
     db.run("UPDATE organizations SET experiments = experiments + 1 WHERE id = ?", call.who.org_id)
     org = db.get("organizations", call.who.org_id) or {}
     webhook = {"webhook_url": wanted.webhook_url, "webhook_secret": wanted.webhook_secret}
-    row = draft(org, org["experiments"], spec, target, name=wanted.name, payment_method=method, at=at)
+    row = make_draft(org, org["experiments"], spec, target, name=wanted.name, payment_method=method, at=at)
     db.insert("experiments", row | webhook)
     return db.get("experiments", row["id"]) or row
 
 
-def draft(
+def make_draft(
     organization: Row,
     number: int,
     spec: Mapping[str, Any],
@@ -180,14 +182,14 @@ def draft(
         "status": ExperimentStatus.DRAFT,
         "results_status": ResultsStatus.NONE,
         "experiment_type": spec["experiment_type"],
-        **specs.columns(specs.stored(spec), target),
+        **specs.make_columns(specs.store_spec(spec), target),
         "payment_method": payment_method,
         "created_at": at,
         "portal_key": secrets.token_urlsafe(18),
     }
 
 
-def _created(experiment: Row, costs: dict[str, Any] | None) -> dict[str, Any]:
+def _view_created(experiment: Row, costs: dict[str, Any] | None) -> dict[str, Any]:
     body = {"experiment_id": experiment["id"], "experiment_code": experiment["code"]}
     return body | {"status": experiment["status"]} | ({} if costs is None else {"costs": costs})
 
@@ -195,25 +197,25 @@ def _created(experiment: Row, costs: dict[str, Any] | None) -> dict[str, Any]:
 def accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> tuple[Row, Row]:
     """auto_accept_quote: quote, acceptance and invoice in one step (create rules 3 and 4); quote and invoice."""
     machine_rail = experiment["payment_method"] in MACHINE_RAILS
-    quote = quotes.issue(db, experiment, at, status=QuoteStatus.ACCEPTED)
+    quote = quotes.issue_quote(db, experiment, at, status=QuoteStatus.ACCEPTED)
     status = InvoiceStatus.OPEN if machine_rail else InvoiceStatus.DRAFT
-    invoice = invoices.create(db, experiment, quote, at, status=status)
+    invoice = invoices.create_invoice(db, experiment, quote, at, status=status)
     state_machine.accepted_at_once(lab, db, experiment, at, paid_first=machine_rail)
     return quote, invoice
 
 
-def _accepted(lab: Lab, experiment: Row, quote: Row, invoice: Row) -> Answer:
+def _view_accepted(lab: Lab, experiment: Row, quote: Row, invoice: Row) -> Answer:
     if experiment["payment_method"] in MACHINE_RAILS:
-        return Answer(purchase.confirmation(lab, quote, invoice))
+        return Answer(purchase.view_confirmation(lab, quote, invoice))
     experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
-    made = _created(experiment, invoices.costs(lab, invoice))
+    made = _view_created(experiment, invoices.view_costs(lab, invoice))
     return Answer(made | _invoice_fields(lab, invoice), 201)
 
 
 def _invoice_fields(lab: Lab, invoice: Row) -> dict[str, Any]:
     return {
         "provider_invoice_id": invoice["provider_invoice_id"],
-        "provider_hosted_invoice_url": invoices.url(lab, invoice),
+        "provider_hosted_invoice_url": invoices.link_invoice(lab, invoice),
     }
 
 
@@ -229,9 +231,9 @@ def break_order(lab: Lab, db: Db, invoice_id: str, path: str) -> dict[str, Any]:
         return {}
     at = lab.clock.now(experiment["org_id"])
     if path.endswith("/confirm"):
-        state_machine.unconfirmed(db, experiment, quote, invoice, at)
+        state_machine.undo_confirmation(db, experiment, quote, invoice, at)
     else:
         db.update("invoices", invoice["id"], status=InvoiceStatus.VOID)
         db.update("quotes", quote["id"], status=QuoteStatus.REJECTED)
-        state_machine.requote(lab, db, experiment, at)
+        state_machine.queue_quote(lab, db, experiment, at)
     return {"experiment_id": experiment["id"], **_invoice_fields(lab, invoice)}

@@ -32,7 +32,7 @@ from assay_lab.vocabulary import (
 _REFUSALS: Final = {"always_402": "the payment was refused", "insufficient_funds": "insufficient_funds"}
 
 
-def accept(
+def accept_quote(
     lab: Lab, db: Db, quote: Row, at: datetime, *, purchase_order_number: str | None, notes: str | None
 ) -> dict[str, Any]:
     """Accept a pending quote, else 409: the invoice exists from this point (contract 3)."""
@@ -54,15 +54,17 @@ def accept(
         purchase_order_number=purchase_order_number,
         notes=notes,
     )
-    schedule.forget(db, experiment["id"])
-    invoice = invoices.create(db, experiment, quote, at, status="open")
-    state_machine.confirmed(lab, db, experiment, at, paid_first=invoice["payment_method"] in MACHINE_RAILS)
-    return confirmation(lab, quote, invoice)
+    schedule.drop_entries(db, experiment["id"])
+    invoice = invoices.create_invoice(db, experiment, quote, at, status="open")
+    state_machine.mark_confirmed(
+        lab, db, experiment, at, paid_first=invoice["payment_method"] in MACHINE_RAILS
+    )
+    return view_confirmation(lab, quote, invoice)
 
 
-def confirmation(lab: Lab, quote: Row, invoice: Row) -> dict[str, Any]:
+def view_confirmation(lab: Lab, quote: Row, invoice: Row) -> dict[str, Any]:
     """ConfirmQuoteResponse with its payment pointer (contract 2.6)."""
-    hosted = invoices.url(lab, invoice)
+    hosted = invoices.link_invoice(lab, invoice)
     machine_rail = invoice["payment_method"] in MACHINE_RAILS
     pointer: dict[str, Any] = {
         "kind": "machine" if machine_rail else "hosted_invoice",
@@ -80,7 +82,7 @@ def confirmation(lab: Lab, quote: Row, invoice: Row) -> dict[str, Any]:
     }
 
 
-def reject(db: Db, quote: Row, reason: str, feedback: str | None, at: datetime) -> None:
+def reject_quote(db: Db, quote: Row, reason: str, feedback: str | None, at: datetime) -> None:
     """Reject a pending quote, else 409; the experiment goes back to draft (service shapes, Quotes)."""
     if quote["status"] != QuoteStatus.PENDING:
         raise Refusal(409, f"the quote is {quote['status']} and cannot be rejected")
@@ -96,18 +98,20 @@ def reject(db: Db, quote: Row, reason: str, feedback: str | None, at: datetime) 
 def confirm_of_experiment(call: Call) -> Answer:
     """POST /experiments/{id}/quote/confirm."""
     with call.lab.store.transaction() as db:
-        return _confirm(call, db, quotes.of(db, experiment_of(db, call)))
+        return _confirm_quote(call, db, quotes.require_current(db, experiment_of(db, call)))
 
 
-def confirm(call: Call) -> Answer:
+def confirm_quote(call: Call) -> Answer:
     """POST /quotes/{quote_id}/confirm."""
     with call.lab.store.transaction() as db:
-        return _confirm(call, db, quotes.find(db, call))
+        return _confirm_quote(call, db, quotes.find_quote(db, call))
 
 
-def _confirm(call: Call, db: Db, quote: Row) -> Answer:
+def _confirm_quote(call: Call, db: Db, quote: Row) -> Answer:
     header = call.service_header("Payment-Method")
-    wanted = validation.read(ConfirmQuote, call.json(), also=validation.payment_header_violations(header))
+    wanted = validation.read_body(
+        ConfirmQuote, call.json(), also=validation.payment_header_violations(header)
+    )
     experiment = db.get("experiments", quote["experiment_id"])
     if experiment is not None:
         pinned = experiment["payment_method"]
@@ -116,47 +120,47 @@ def _confirm(call: Call, db: Db, quote: Row) -> Answer:
         # Committing to a payment method needs the permission to pay by it.
         call.lab.tokens.authorize_payment(call.who, "update", "quote", pinned)
     number, notes = wanted.purchase_order_number, wanted.notes
-    return Answer(accept(call.lab, db, quote, call.now(), purchase_order_number=number, notes=notes))
+    return Answer(accept_quote(call.lab, db, quote, call.now(), purchase_order_number=number, notes=notes))
 
 
 def reject_by_id(call: Call) -> Answer:
     """POST /quotes/{quote_id}/reject."""
     with call.lab.store.transaction() as db:
-        quote = quotes.find(db, call)
-        wanted = validation.read(RejectQuote, call.json())
-        reject(db, quote, wanted.reason, wanted.feedback, call.now())
+        quote = quotes.find_quote(db, call)
+        wanted = validation.read_body(RejectQuote, call.json())
+        reject_quote(db, quote, wanted.reason, wanted.feedback, call.now())
     return Answer({"id": quote["id"], "status": QuoteStatus.REJECTED})
 
 
-def pay(call: Call) -> Answer:
+def pay_invoice(call: Call) -> Answer:
     """POST /invoices/{id}/pay: a challenge without a credential, a settlement with one, or "already paid"."""
     with call.lab.store.transaction() as db:
-        invoice = invoices.find(db, call)
+        invoice = invoices.find_invoice(db, call)
         _check_method(call, invoice)
         method = PaymentMethod(invoice["payment_method"])
         rail = require_rail(method) if method in MACHINE_RAILS else None
-        fault = _fault(call.lab, method, invoice) if rail else None
+        fault = _find_fault(call.lab, method, invoice) if rail else None
         if invoice["status"] == InvoiceStatus.PAID:
             if rail and fault == "replay_403" and rail.credential_header.lower() in call.headers:
                 raise Refusal(403, "the credential was used before; read the invoice")
-            return Answer(_state(call.lab, invoice, already_paid=True))
+            return Answer(_view_state(call.lab, invoice, already_paid=True))
         if invoice["status"] not in invoices.PAYABLE:
             raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
         if rail is None:  # the state: a person pays a hosted invoice
-            hosted = {"hosted_invoice_url": invoices.url(call.lab, invoice)}
-            return Answer(_state(call.lab, invoice, already_paid=False) | hosted)
+            hosted = {"hosted_invoice_url": invoices.link_invoice(call.lab, invoice)}
+            return Answer(_view_state(call.lab, invoice, already_paid=False) | hosted)
         call.lab.tokens.authorize_payment(call.who, "update", "invoice", method)
         return _pay_by(rail, call, db, invoice, fault)
 
 
-def _fault(lab: Lab, rail: str, invoice: Row) -> str | None:
+def _find_fault(lab: Lab, rail: str, invoice: Row) -> str | None:
     names = {"organization_id": invoice["org_id"], "invoice_id": invoice["id"]}
     found = lab.payment_faults.take(rail=rail, **names)
     return found.action if found else None
 
 
-def _state(lab: Lab, invoice: Row, *, already_paid: bool) -> dict[str, Any]:
-    return invoices.view(lab, invoice) | {"already_paid": already_paid}
+def _view_state(lab: Lab, invoice: Row, *, already_paid: bool) -> dict[str, Any]:
+    return invoices.view_invoice(lab, invoice) | {"already_paid": already_paid}
 
 
 def _check_method(call: Call, invoice: Row) -> None:
@@ -182,24 +186,24 @@ def _pay_by(rail: LabRail[Any], call: Call, db: Db, invoice: Row, fault: str | N
     credential = call.headers.get(rail.credential_header.lower())
     if credential is None or fault in _REFUSALS:
         why = None if credential is None else _REFUSALS[str(fault)]
-        return _asked(rail.challenge(bill, settings, now, why))
+        return _view_challenge(rail.challenge(bill, settings, now, why))
     verdict = rail.settle(credential, bill, settings, _Settlements(db), now)
     if verdict.ok:
-        return _settled(call, db, invoice, verdict, rail.receipt_headers(verdict), fault)
+        return _view_settled(call, db, invoice, verdict, rail.receipt_headers(verdict), fault)
     if verdict.status == HTTPStatus.PAYMENT_REQUIRED:
-        return _asked(rail.refuse(bill, settings, now, verdict))
+        return _view_challenge(rail.refuse(bill, settings, now, verdict))
     raise Refusal(verdict.status, verdict.detail)
 
 
-def _asked(challenge: Challenge) -> Answer:
+def _view_challenge(challenge: Challenge) -> Answer:
     return Answer(challenge.body, HTTPStatus.PAYMENT_REQUIRED, challenge.headers)
 
 
-def _settled(
+def _view_settled(
     call: Call, db: Db, invoice: Row, verdict: CredentialVerdict, receipt: dict[str, str], fault: str | None
 ) -> Answer:
-    paid = state_machine.settle(call.lab, db, invoice, call.now(), verdict)
-    state = _state(call.lab, paid, already_paid=False)
+    paid = state_machine.record_settlement(call.lab, db, invoice, call.now(), verdict)
+    state = _view_state(call.lab, paid, already_paid=False)
     if fault == "no_receipt":
         return Answer(state)
     # The reference is given once (service shapes, Invoices).

@@ -12,10 +12,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from assay_lab.kernel.store import Db, Row, load
-from assay_lab.measure import build_package, consulted, measure_records
+from assay_lab.kernel.store import Db, Row, decode_row
+from assay_lab.measure import build_package, consult_landscape, measure_records
 from assay_lab.requests import lists
-from assay_lab.requests.core import Answer, Call, Lab, experiment_of, owned, uuid_or_none
+from assay_lab.requests.core import Answer, Call, Lab, experiment_of, require_owned, uuid_or_none
 from assay_lab.requests.lists import Column, Listing, Sql
 from assay_lab.vocabulary import REPLICATES_DEFAULT, ResultsStatus
 
@@ -35,7 +35,7 @@ LISTING: Final = Listing(
 IN_ORDER: Final = replace(LISTING, plain=(), order="position, results.seq")
 
 
-def release(
+def release_results(
     lab: Lab,
     db: Db,
     experiment: Row,
@@ -63,7 +63,7 @@ def release(
                 "name": row["name"],
                 "aa_string": row["aa_string"],
                 "control": bool(row["is_control"]),
-                "metadata": load(row, "metadata")["metadata"],
+                "metadata": decode_row(row, "metadata")["metadata"],
             }
             for row in sequences
             if only is None or row["name"] in only
@@ -75,7 +75,7 @@ def release(
     if lab.landscape is not None:
         designs = [row["aa_string"].strip().upper() for row in request["sequences"]]
         kind = experiment["experiment_type"]
-        request["landscape"] = consulted(lab.landscape, lab.landscape_rules, kind, target, designs)
+        request["landscape"] = consult_landscape(lab.landscape, lab.landscape_rules, kind, target, designs)
     key = secrets.token_urlsafe(18)
     package = {
         "id": key,
@@ -84,10 +84,10 @@ def release(
     }
     db.insert("packages", package)
     for position, record in enumerate(measure_records(**request)):
-        _publish(db, experiment, key, position, record, at)
+        _publish_record(db, experiment, key, position, record, at)
 
 
-def _publish(
+def _publish_record(
     db: Db, experiment: Row, package_key: str, position: int, record: dict[str, Any], at: datetime
 ) -> None:
     row = {
@@ -106,7 +106,7 @@ def _publish(
         db.insert("results", {"id": str(uuid.uuid4()), **owner, **row})
 
 
-def package(db: Db, key: str) -> tuple[str, bytes] | None:
+def find_package(db: Db, key: str) -> tuple[str, bytes] | None:
     """File name and content of a data package, built at its first download; None for an unknown key."""
     row = db.get("packages", key)
     if row is None:
@@ -117,9 +117,9 @@ def package(db: Db, key: str) -> tuple[str, bytes] | None:
     return row["file_name"], row["content"]
 
 
-def listing(call: Call) -> Answer:
+def list_results(call: Call) -> Answer:
     """GET /results: summaries (contract 2.10). `size_bytes` is the size of the record."""
-    return lists.page(call, LISTING, _summary)
+    return lists.make_page(call, LISTING, _view_summary)
 
 
 def of_experiment(call: Call) -> Answer:
@@ -127,24 +127,24 @@ def of_experiment(call: Call) -> Answer:
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
         own = Sql("results.experiment_id = ?", (experiment["id"],))
-        return lists.page(call, IN_ORDER, partial(view, call.lab), only=(own,))
+        return lists.make_page(call, IN_ORDER, partial(view_result, call.lab), only=(own,))
 
 
-def detail(call: Call) -> Answer:
+def get_result(call: Call) -> Answer:
     """GET /results/{result_id}."""
     with call.lab.store.transaction() as db:
-        row = owned(db, call, "results", uuid_or_none(call.path["result_id"]), "result")
-    return Answer(view(call.lab, row))
+        row = require_owned(db, call, "results", uuid_or_none(call.path["result_id"]), "result")
+    return Answer(view_result(call.lab, row))
 
 
-def _summary(row: Row) -> dict[str, Any]:
+def _view_summary(row: Row) -> dict[str, Any]:
     names = ("id", "experiment_id", "result_type", "title", "created_at", "size_bytes")
     return {name: row[name] for name in names}
 
 
-def view(lab: Lab, row: Row) -> dict[str, Any]:
+def view_result(lab: Lab, row: Row) -> dict[str, Any]:
     """A whole result."""
     names = ("id", "title", "experiment_id", "result_type", "created_at", "summary", "metadata")
-    row = load(row, "summary", "metadata")
+    row = decode_row(row, "summary", "metadata")
     url = lab.portal_url("packages", row["package_key"])
     return {name: row[name] for name in names} | {"data_package_url": url}

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from assay_lab.billing import specs
 from assay_lab.kernel.refusals import Refusal, not_found
-from assay_lab.kernel.store import Db, Row, load
+from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.requests import lists, validation
-from assay_lab.requests.core import Answer, Call, experiment_of, owned, uuid_or_none
+from assay_lab.requests.core import Answer, Call, experiment_of, require_owned, uuid_or_none
 from assay_lab.requests.lists import Column, Listing, Sql
 from assay_lab.requests.schemas import AddSequences
 from assay_lab.requests.validation import Entry, Violation
@@ -44,7 +44,7 @@ LISTING: Final = Listing(
 IN_ORDER: Final = replace(LISTING, plain=(), order="sequences.seq")
 
 
-def insert(db: Db, experiment_id: str, entries: Iterable[Entry], at: datetime) -> list[str]:
+def insert_sequences(db: Db, experiment_id: str, entries: Iterable[Entry], at: datetime) -> list[str]:
     """Store sequences in upper case; their ids."""
     rows = [
         {
@@ -87,16 +87,16 @@ def read_entries(raw: Any, earlier: Sequence[Entry] = ()) -> list[Entry]:
     ]
 
 
-def add(call: Call) -> Answer:
+def add_sequences(call: Call) -> Answer:
     """POST /sequences: only to a draft (contract 4.3)."""
     raw = call.json()
-    wanted, violations = validation.shape(AddSequences, raw)
+    wanted, violations = validation.read_shape(AddSequences, raw)
     if wanted is None:
         entries = read_entries(raw.get("sequences") if isinstance(raw, dict) else None)
-        validation.refuse([*violations, *validation.sequence_violations(entries)])
+        validation.refuse_violations([*violations, *validation.sequence_violations(entries)])
         raise Refusal(400, "the body does not match its schema")
     with call.lab.store.transaction() as db:
-        experiment = owned(db, call, "experiments", wanted.experiment_code, "experiment", by="code")
+        experiment = require_owned(db, call, "experiments", wanted.experiment_code, "experiment", by="code")
         if experiment["status"] != ExperimentStatus.DRAFT:
             raise Refusal(
                 409, f"the experiment is {experiment['status']}; sequences can be added to a draft only"
@@ -110,25 +110,25 @@ def add(call: Call) -> Answer:
         if kind.sequence_counts and number > kind.sequence_counts[1]:
             text = f"sequences: {kind.experiment_type} takes at most {kind.sequence_counts[1]}, not {number}"
             violations.append(Violation(text))
-        validation.refuse(violations)
-        ids = insert(db, experiment["id"], entries, call.now())
+        validation.refuse_violations(violations)
+        ids = insert_sequences(db, experiment["id"], entries, call.now())
     whose = {"experiment_code": experiment["code"], "experiment_id": experiment["id"]}
     return Answer({"added_count": len(ids), **whose, "sequence_ids": ids}, 201)
 
 
-def listing(call: Call) -> Answer:
+def list_sequences(call: Call) -> Answer:
     """GET /sequences."""
-    return lists.page(call, LISTING, _item, only=(Sql("e.org_id = ?", (call.who.org_id,)),))
+    return lists.make_page(call, LISTING, _view_item, only=(Sql("e.org_id = ?", (call.who.org_id,)),))
 
 
 def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/sequences, in the order they were given."""
     with call.lab.store.transaction() as db:
         own = Sql("sequences.experiment_id = ?", (experiment_of(db, call)["id"],))
-        return lists.page(call, IN_ORDER, _item, only=(own,))
+        return lists.make_page(call, IN_ORDER, _view_item, only=(own,))
 
 
-def detail(call: Call) -> Answer:
+def get_sequence(call: Call) -> Answer:
     """GET /sequences/{sequence_id}."""
     with call.lab.store.transaction() as db:
         row = db.one(
@@ -142,24 +142,24 @@ def detail(call: Call) -> Answer:
     experiment = {name: row[name] for name in ("experiment_id", "experiment_code", "experiment_status")}
     return Answer(
         {
-            **_common(row),
+            **_view_common(row),
             "aa_string": row["aa_string"],
-            "metadata": load(row, "metadata")["metadata"],
+            "metadata": decode_row(row, "metadata")["metadata"],
             "experiment": experiment,
         }
     )
 
 
-def _item(row: Row) -> dict[str, Any]:
+def _view_item(row: Row) -> dict[str, Any]:
     return {
-        **_common(row),
+        **_view_common(row),
         "aa_preview": row["aa_string"][:_PREVIEW],
         "experiment_id": row["experiment_id"],
         "experiment_code": row["experiment_code"],
     }
 
 
-def _common(row: Row) -> dict[str, Any]:
+def _view_common(row: Row) -> dict[str, Any]:
     return {
         "id": row["id"],
         "name": row["name"],

@@ -25,47 +25,49 @@ _RELEASES: Final[Mapping[str, ResultsStatus]] = {
 }
 
 
-def submitted(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+def mark_submitted(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
     """Draft or nothing, to WaitingForConfirmation; the quote follows asynchronously (contract 4.2)."""
-    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
-    requote(lab, db, experiment, at)
+    updates.move_experiment(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
+    queue_quote(lab, db, experiment, at)
 
 
-def requote(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+def queue_quote(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
     """Queue a quote in place of whatever was queued."""
-    schedule.forget(db, experiment["id"])
+    schedule.drop_entries(db, experiment["id"])
     found = delays.of_experiment(db, lab.settings.seed, experiment)
     due_at = at + found.quote_after
-    schedule.add(db, schedule.entry(experiment, due_at, "quote_ready"))
+    schedule.add_entries(db, schedule.make_entry(experiment, due_at, "quote_ready"))
 
 
 def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
     """auto_accept_quote: WaitingForConfirmation with an accepted quote (contract 3); a machine rail is `paid_first`."""
-    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
+    updates.move_experiment(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
     if not paid_first:
         found = delays.of_experiment(db, lab.settings.seed, experiment)
-        schedule.add(db, schedule.entry(experiment, at + found.review_after, "confirmed"))
+        schedule.add_entries(db, schedule.make_entry(experiment, at + found.review_after, "confirmed"))
 
 
-def confirmed(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
+def mark_confirmed(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
     """QuoteSent or WaitingForConfirmation, to WaitingForMaterials; work waits for a machine payment."""
-    begun = {} if paid_first else _begun(lab, db, experiment, at)
-    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_MATERIALS, at, **begun)
+    begun = {} if paid_first else _begin_work(lab, db, experiment, at)
+    updates.move_experiment(db, experiment, ExperimentStatus.WAITING_FOR_MATERIALS, at, **begun)
     db.run(
         "UPDATE invoices SET status = 'open' WHERE experiment_id = ? AND status = 'draft'", experiment["id"]
     )
 
 
-def unconfirmed(db: Db, experiment: Row, quote: Row, invoice: Row, at: datetime) -> None:
+def undo_confirmation(db: Db, experiment: Row, quote: Row, invoice: Row, at: datetime) -> None:
     """Lab fault: take a confirmation back, to QuoteSent; the invoice is void, and the quote pending."""
     db.update("invoices", invoice["id"], status=InvoiceStatus.VOID)
     db.update("quotes", quote["id"], status=QuoteStatus.PENDING, updated_at=at)
-    schedule.forget(db, experiment["id"])
-    updates.move(db, experiment, ExperimentStatus.QUOTE_SENT, at, work_started_at=None, eta=None)
+    schedule.drop_entries(db, experiment["id"])
+    updates.move_experiment(db, experiment, ExperimentStatus.QUOTE_SENT, at, work_started_at=None, eta=None)
     quotes.schedule_expiry(db, experiment, quote)
 
 
-def settle(lab: Lab, db: Db, invoice: Row, at: datetime, verdict: CredentialVerdict | None = None) -> Row:
+def record_settlement(
+    lab: Lab, db: Db, invoice: Row, at: datetime, verdict: CredentialVerdict | None = None
+) -> Row:
     """Record the settlement, by `verdict` or by a person, mark the invoice as paid and start the work."""
     db.insert(
         "settlements",
@@ -84,22 +86,22 @@ def settle(lab: Lab, db: Db, invoice: Row, at: datetime, verdict: CredentialVerd
     db.update("invoices", invoice["id"], **changes)
     experiment = db.get("experiments", invoice["experiment_id"])
     if experiment is not None:
-        _paid(lab, db, experiment, at)
+        _mark_paid(lab, db, experiment, at)
     return invoice | changes
 
 
-def _paid(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
-    updates.record(db, experiment, "progress", "Payment received", "The invoice is paid.", at)
+def _mark_paid(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+    updates.record_update(db, experiment, "progress", "Payment received", "The invoice is paid.", at)
     if experiment["work_started_at"] is not None:
         return
     if experiment["status"] == ExperimentStatus.WAITING_FOR_CONFIRMATION:
-        schedule.forget(db, experiment["id"])
-        confirmed(lab, db, experiment, at, paid_first=False)
+        schedule.drop_entries(db, experiment["id"])
+        mark_confirmed(lab, db, experiment, at, paid_first=False)
     elif experiment["status"] == ExperimentStatus.WAITING_FOR_MATERIALS:
-        db.update("experiments", experiment["id"], **_begun(lab, db, experiment, at))
+        db.update("experiments", experiment["id"], **_begin_work(lab, db, experiment, at))
 
 
-def _begun(lab: Lab, db: Db, experiment: Row, at: datetime) -> dict[str, Any]:
+def _begin_work(lab: Lab, db: Db, experiment: Row, at: datetime) -> dict[str, Any]:
     """Queue the whole lab window, 5 to 15 days from now (contract 8); the columns that change with it."""
     return {"eta": queue_work(lab, db, experiment, at), "work_started_at": at}
 
@@ -108,7 +110,7 @@ def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: 
     """Queue the rest of the lab window after a share of it; its end, the new `eta`, for the caller to write."""
     found = delays.of_experiment(db, lab.settings.seed, experiment)
     entries = [
-        schedule.entry(
+        schedule.make_entry(
             experiment,
             at + (share - after_share) * found.window,
             kind,
@@ -118,11 +120,11 @@ def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: 
         for share, kind, detail in delays.MILESTONES
         if share > after_share
     ]
-    schedule.add(db, *entries)
+    schedule.add_entries(db, *entries)
     return at + (1 - after_share) * found.window
 
 
-def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
+def apply_due(lab: Lab, db: Db, item: Row, at: datetime) -> None:
     """Carry out one row of the due-queue and remove it."""
     db.run("DELETE FROM due WHERE id = ?", item["id"])
     experiment = db.get("experiments", item["experiment_id"])
@@ -130,28 +132,28 @@ def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
         return
     match item["kind"]:
         case "quote_ready":
-            quotes.issue(db, experiment, at)
-            updates.move(db, experiment, ExperimentStatus.QUOTE_SENT, at)
+            quotes.issue_quote(db, experiment, at)
+            updates.move_experiment(db, experiment, ExperimentStatus.QUOTE_SENT, at)
         case "quote_expires":
             expire_quote(db, experiment, item["detail"], at)
         case "confirmed":
-            confirmed(lab, db, experiment, at, paid_first=False)
+            mark_confirmed(lab, db, experiment, at, paid_first=False)
         case "status":
-            _reach(lab, db, experiment, ExperimentStatus(item["detail"]), at)
+            _reach_status(lab, db, experiment, ExperimentStatus(item["detail"]), at)
         case "progress":
-            updates.record(db, experiment, "progress", "Assay progress", item["detail"], at)
+            updates.record_update(db, experiment, "progress", "Assay progress", item["detail"], at)
         case unknown:
             raise ValueError(f"unknown kind of due row: {unknown!r}")
 
 
-def _reach(lab: Lab, db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
+def _reach_status(lab: Lab, db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
     """Set a status, with the results that it releases."""
     release = _RELEASES.get(status)
     if release is None:
-        updates.move(db, experiment, status, at)
+        updates.move_experiment(db, experiment, status, at)
     else:
-        results.release(lab, db, experiment, release, at)
-        updates.move(db, experiment, status, at, results_status=release)
+        results.release_results(lab, db, experiment, release, at)
+        updates.move_experiment(db, experiment, status, at, results_status=release)
 
 
 def expire_quote(db: Db, experiment: Row, quote_id: str | None, at: datetime) -> None:
@@ -165,16 +167,16 @@ def expire_quote(db: Db, experiment: Row, quote_id: str | None, at: datetime) ->
 
 def back_to_draft(db: Db, experiment: Row, at: datetime) -> None:
     """Nothing stays queued for a draft."""
-    schedule.forget(db, experiment["id"])
-    updates.move(db, experiment, ExperimentStatus.DRAFT, at)
+    schedule.drop_entries(db, experiment["id"])
+    updates.move_experiment(db, experiment, ExperimentStatus.DRAFT, at)
 
 
-def force(lab: Lab, db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
+def force_status(lab: Lab, db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
     """Lab event: force any status, with the results that it releases, and drop what was queued."""
-    schedule.forget(db, experiment["id"])
+    schedule.drop_entries(db, experiment["id"])
     if status == ExperimentStatus.CANCELED:
         db.run(
             "UPDATE quotes SET status = 'rejected' WHERE experiment_id = ? AND status = 'pending'",
             experiment["id"],
         )
-    _reach(lab, db, experiment, status, at)
+    _reach_status(lab, db, experiment, status, at)

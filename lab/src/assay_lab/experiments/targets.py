@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from assay_lab.billing import specs
 from assay_lab.kernel.refusals import Refusal, not_found
-from assay_lab.kernel.store import Db, Row, load
+from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.requests import lists, validation
-from assay_lab.requests.core import Answer, Call, Lab, owned, uuid_or_none
+from assay_lab.requests.core import Answer, Call, Lab, require_owned, uuid_or_none
 from assay_lab.requests.lists import Column, Listing, Sql
 from assay_lab.requests.schemas import RequestCustomTarget
 from assay_lab.requests.validation import Entry, Violation
@@ -56,58 +56,58 @@ CUSTOM_LISTING: Final = Listing(
 )
 
 
-def listing(call: Call) -> Answer:
+def list_targets(call: Call) -> Answer:
     """GET /targets."""
     only = [Sql("org_id IS NULL OR org_id = ?", (call.who.org_id,))]
-    detailed = _flag(call, "detailed")
-    if _flag(call, "selfservice_only"):
+    detailed = _read_flag(call, "detailed")
+    if _read_flag(call, "selfservice_only"):
         only.append(Sql("pricing IS NOT NULL"))
-    if not _flag(call, "show_conjugated"):
+    if not _read_flag(call, "show_conjugated"):
         only.append(Sql("NOT conjugated"))
-    return lists.page(call, LISTING, partial(_view, detailed=detailed), only=tuple(only))
+    return lists.make_page(call, LISTING, partial(_view_target, detailed=detailed), only=tuple(only))
 
 
-def _flag(call: Call, name: str) -> bool:
+def _read_flag(call: Call, name: str) -> bool:
     text = call.query.get(name, "false").lower()
     if text not in _FLAGS:
         raise Refusal(400, f"{name} must be true or false, not {text!r}")
     return _FLAGS[text]
 
 
-def detail(call: Call) -> Answer:
+def get_target(call: Call) -> Answer:
     """GET /targets/{target_id}."""
     with call.lab.store.transaction() as db:
         row = specs.target_row(db, uuid_or_none(call.path["target_id"]), call.who.org_id)
     if row is None:
         raise not_found("target")
-    return Answer(_view(row, detailed=True))
+    return Answer(_view_target(row, detailed=True))
 
 
-def _view(row: Row, *, detailed: bool) -> dict[str, Any]:
-    row = load(row, "pricing", "details")
+def _view_target(row: Row, *, detailed: bool) -> dict[str, Any]:
+    row = decode_row(row, "pricing", "details")
     names = ("id", "name", "vendor_name", "catalog_number", "url", "uniprot_id", "pricing")
     return {name: row[name] for name in (*names, *(("details",) if detailed else ()))}
 
 
 def list_requests(call: Call) -> Answer:
     """GET /targets/request-custom, newest first."""
-    return lists.page(call, CUSTOM_LISTING, _request_view)
+    return lists.make_page(call, CUSTOM_LISTING, _request_view)
 
 
 def show_request(call: Call) -> Answer:
     """GET /targets/request-custom/{request_id}."""
     with call.lab.store.transaction() as db:
-        row = owned(
+        row = require_owned(
             db, call, "custom_targets", uuid_or_none(call.path["request_id"]), "custom target request"
         )
     return Answer(_request_view(row))
 
 
-def request(call: Call) -> Answer:
+def request_custom(call: Call) -> Answer:
     """POST /targets/request-custom."""
-    wanted = validation.read(RequestCustomTarget, call.json(), _violations)
+    wanted = validation.read_body(RequestCustomTarget, call.json(), _find_violations)
     with call.lab.store.transaction() as db:
-        if _known(db, call.who.org_id, wanted.product_id):
+        if _is_known(db, call.who.org_id, wanted.product_id):
             raise Refusal(409, f"product_id: {wanted.product_id!r} is known already")
         at = call.now()
         row = {
@@ -123,7 +123,7 @@ def request(call: Call) -> Answer:
         return Answer(_request_view(_request_row(db, row["id"])), 201)
 
 
-def _violations(wanted: RequestCustomTarget) -> Iterable[Violation]:
+def _find_violations(wanted: RequestCustomTarget) -> Iterable[Violation]:
     if wanted.sequence is not None:
         return validation.sequence_violations([Entry("sequence", "sequence", wanted.sequence)])
     if wanted.pdb_id is None:
@@ -131,7 +131,7 @@ def _violations(wanted: RequestCustomTarget) -> Iterable[Violation]:
     return []
 
 
-def _known(db: Db, org_id: str, product_id: str) -> bool:
+def _is_known(db: Db, org_id: str, product_id: str) -> bool:
     requested = db.one("SELECT 1 FROM custom_targets WHERE org_id = ? AND product_id = ?", org_id, product_id)
     sold = db.one("SELECT 1 FROM targets WHERE org_id IS NULL AND catalog_number = ?", product_id)
     return bool(requested or sold)

@@ -53,6 +53,6 @@ MachineRail = Annotated[str, AfterValidator(_require_machine_rail)]
 """The word of a machine rail in a body."""
 
 
-def integral(value: Any) -> Any:
+def accept_integral(value: Any) -> Any:
     """`3.0` is the integer 3 (JSON Schema)."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -13,7 +13,7 @@ from assay_lab.kernel.store import Db, Row
 NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def entry(
+def make_entry(
     experiment: Row,
     due_at: datetime,
     kind: str,
@@ -33,12 +33,12 @@ def entry(
     }
 
 
-def add(db: Db, *entries: Row) -> None:
+def add_entries(db: Db, *entries: Row) -> None:
     """Queue rows."""
     db.insert_all("due", entries)
 
 
-def following(db: Db, org_id: str, until: datetime = NEVER, *, passive: bool) -> Row | None:
+def find_following(db: Db, org_id: str, until: datetime = NEVER, *, passive: bool) -> Row | None:
     """The next row due until then, without passive ones unless `passive`."""
     return db.one(
         "SELECT * FROM due WHERE org_id = ? AND passive <= ? AND due_at <= ? ORDER BY due_at, id LIMIT 1",
@@ -48,7 +48,7 @@ def following(db: Db, org_id: str, until: datetime = NEVER, *, passive: bool) ->
     )
 
 
-def queued(db: Db, experiment_id: str, kind: str, detail: str | None = None) -> Row | None:
+def find_queued(db: Db, experiment_id: str, kind: str, detail: str | None = None) -> Row | None:
     """One queued row of an experiment."""
     return db.one(
         "SELECT * FROM due WHERE experiment_id = ? AND kind = ? AND ? IN ('', detail)",
@@ -58,7 +58,7 @@ def queued(db: Db, experiment_id: str, kind: str, detail: str | None = None) -> 
     )
 
 
-def hold(db: Db, item: Row) -> None:
+def hold_entry(db: Db, item: Row) -> None:
     """Let a queued row wait until it is released."""
     db.update("due", item["id"], due_at=NEVER, passive=1)
 
@@ -68,6 +68,6 @@ def put_off(db: Db, item: Row, due_at: datetime) -> None:
     db.update("due", item["id"], due_at=due_at, passive=0)
 
 
-def forget(db: Db, experiment_id: str) -> None:
+def drop_entries(db: Db, experiment_id: str) -> None:
     """Drop everything queued for an experiment (it went back to draft, or was canceled)."""
     db.run("DELETE FROM due WHERE experiment_id = ?", experiment_id)

@@ -40,11 +40,11 @@ _TABLES_VERSION: Final = zlib.crc32(_TABLES.encode()) & 0x7FFFFFFF
 _PLAIN: Final = frozenset({str, int, float, bytes, type(None)})
 
 
-def _bound(values: Iterable[Any]) -> list[Any]:
-    return [value if type(value) in _PLAIN else _value(value) for value in values]
+def _bind_values(values: Iterable[Any]) -> list[Any]:
+    return [value if type(value) in _PLAIN else _bind_value(value) for value in values]
 
 
-def _value(value: Any) -> Any:
+def _bind_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return times.stamp(value)
     if isinstance(value, (dict, list, tuple)):
@@ -53,18 +53,18 @@ def _value(value: Any) -> Any:
 
 
 @cache
-def _insertion(table: str, *columns: str) -> str:
+def _make_insertion(table: str, *columns: str) -> str:
     marks = ", ".join("?" * len(columns))
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - own names only
 
 
 @cache
-def _change(table: str, *columns: str) -> str:
+def _make_change(table: str, *columns: str) -> str:
     changes = ", ".join(f"{name} = ?" for name in columns)
     return f"UPDATE {table} SET {changes} WHERE id = ?"  # noqa: S608 - own names only
 
 
-def _names(cursor: sqlite3.Cursor) -> list[str]:
+def _read_names(cursor: sqlite3.Cursor) -> list[str]:
     return [column[0] for column in cursor.description]
 
 
@@ -106,9 +106,9 @@ class Db:
 
     def one(self, sql: str, *values: Any) -> Row | None:
         """The first row, or None."""
-        cursor = self._connection.execute(sql, _bound(values))
+        cursor = self._connection.execute(sql, _bind_values(values))
         row = cursor.fetchone()
-        return None if row is None else dict(zip(_names(cursor), row, strict=True))
+        return None if row is None else dict(zip(_read_names(cursor), row, strict=True))
 
     def get(self, table: str, row_id: Any) -> Row | None:
         """The row with this id, or None."""
@@ -130,13 +130,13 @@ class Db:
 
     def all(self, sql: str, *values: Any) -> list[Row]:
         """All rows."""
-        cursor = self._connection.execute(sql, _bound(values))
-        names = _names(cursor)
+        cursor = self._connection.execute(sql, _bind_values(values))
+        names = _read_names(cursor)
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def column(self, sql: str, *values: Any) -> list[Any]:
         """The first column of all rows."""
-        return [row[0] for row in self._connection.execute(sql, _bound(values))]
+        return [row[0] for row in self._connection.execute(sql, _bind_values(values))]
 
     def run(self, sql: str, *values: Any) -> int:
         """Execute; the number of rows changed."""
@@ -144,7 +144,7 @@ class Db:
 
     def _write(self, sql: str, values: Iterable[Any]) -> sqlite3.Cursor:
         self._begin()
-        return self._connection.execute(sql, _bound(values))
+        return self._connection.execute(sql, _bind_values(values))
 
     def _begin(self) -> None:
         if not self._connection.in_transaction:
@@ -152,24 +152,24 @@ class Db:
 
     def insert(self, table: str, row: Change) -> int:
         """Insert one row; its rowid."""
-        return int(self._write(_insertion(table, *row), row.values()).lastrowid or 0)
+        return int(self._write(_make_insertion(table, *row), row.values()).lastrowid or 0)
 
     def insert_all(self, table: str, rows: Sequence[Change]) -> None:
         """Insert rows that all have the same columns."""
         if rows:
-            self.run_all(_insertion(table, *rows[0]), [row.values() for row in rows])
+            self.run_all(_make_insertion(table, *rows[0]), [row.values() for row in rows])
 
     def run_all(self, sql: str, many: Sequence[Iterable[Any]]) -> None:
         """Execute once with each of these values."""
         self._begin()
-        self._connection.executemany(sql, map(_bound, many))
+        self._connection.executemany(sql, map(_bind_values, many))
 
     def update(self, table: str, row_id: Any, **changes: Any) -> None:
         """Update the row with this id."""
-        self._write(_change(table, *changes), (*changes.values(), row_id))
+        self._write(_make_change(table, *changes), (*changes.values(), row_id))
 
 
-def load(row: Row, *columns: str) -> Row:
+def decode_row(row: Row, *columns: str) -> Row:
     """The row with these JSON columns decoded."""
     return row | {name: json.loads(row[name]) for name in columns if row[name] is not None}
 

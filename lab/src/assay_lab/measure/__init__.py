@@ -4,7 +4,7 @@ Everything is a function of the request: no clock, no store, no network.
 """
 
 from assay_lab.measure.bundled import CATALOG
-from assay_lab.measure.landscape import Landscape, LandscapeRules, consulted
+from assay_lab.measure.landscape import Landscape, LandscapeRules, consult_landscape
 from assay_lab.measure.landscape_table import open_landscape
 from assay_lab.measure.release import build_package, measure_records
 from assay_lab.measure.request import AssayRequest
@@ -15,7 +15,7 @@ __all__ = [
     "Landscape",
     "LandscapeRules",
     "build_package",
-    "consulted",
+    "consult_landscape",
     "measure_records",
     "open_landscape",
 ]

@@ -46,7 +46,7 @@ def data_folder() -> Traversable:
     return resources.files("assay_lab") / "data"
 
 
-def _catalog() -> Iterator[dict[str, Any]]:
+def _list_catalog() -> Iterator[dict[str, Any]]:
     for record in json.loads((data_folder() / "targets.json").read_text(encoding="utf-8")):
         number = record["catalog_number"]
         names = {"description", "organism", "molecular_weight", "sequence", "conjugated"} & record.keys()
@@ -63,7 +63,7 @@ def _catalog() -> Iterator[dict[str, Any]]:
         }
 
 
-CATALOG: Final = tuple(_catalog())
+CATALOG: Final = tuple(_list_catalog())
 """The lab's catalog of antigens (contract 2.11); a record without `pricing` has no self-service price."""
 
 

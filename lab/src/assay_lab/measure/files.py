@@ -23,7 +23,7 @@ def safe_name(name: str) -> str:
     """One name, without looking at the others."""
     safe = _UNSAFE.sub("_", name)
     safe = "_" + safe[1:] if safe.startswith(".") else safe or "_"
-    return safe if len(safe) <= LENGTH_MAX else f"{safe[: LENGTH_MAX - 9]}-{_digest(name)}"
+    return safe if len(safe) <= LENGTH_MAX else f"{safe[: LENGTH_MAX - 9]}-{_digest_name(name)}"
 
 
 def safe_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def safe_names(names: Sequence[str]) -> tuple[str, ...]:
     used: set[str] = set()
     result = []
     for name, safe in zip(names, wanted, strict=True):
-        stem = safe if count[safe.casefold()] == 1 else f"{safe[: LENGTH_MAX - 9]}-{_digest(name)}"
+        stem = safe if count[safe.casefold()] == 1 else f"{safe[: LENGTH_MAX - 9]}-{_digest_name(name)}"
         unique, again = stem, 1
         while unique.casefold() in used:  # two designs with the very same name
             again += 1
@@ -43,11 +43,11 @@ def safe_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _digest(name: str) -> str:
+def _digest_name(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def pack(files: Iterable[File]) -> bytes:
+def pack_files(files: Iterable[File]) -> bytes:
     """Text files to a zip with fixed dates, so that equal content gives equal bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
@@ -59,7 +59,7 @@ def pack(files: Iterable[File]) -> bytes:
     return buffer.getvalue()
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def format_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A CSV text: text quoted, numbers bare, None as the string null."""
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -70,4 +70,4 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def summary_file(experiment_id: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> File:
     """The package's table, with a byte order mark."""
-    return f"{safe_name(experiment_id)}_summary.csv", BOM + table(header, rows)
+    return f"{safe_name(experiment_id)}_summary.csv", BOM + format_table(header, rows)

@@ -25,13 +25,13 @@ TARGET: Final = target_record(
 _INDEXES: Final = tuple(site - 1 for site in SITES)
 
 
-def variant(residues: str) -> str | None:
+def read_variant(residues: str) -> str | None:
     """The four residues at the sites; None for anything but the domain with changes there only."""
     four = "".join(residues[index] for index in _INDEXES) if len(residues) == len(WILD_TYPE) else ""
-    return four if four and sequence(four) == residues else None
+    return four if four and make_sequence(four) == residues else None
 
 
-def sequence(four: str) -> str:
+def make_sequence(four: str) -> str:
     """The domain with these residues at the four sites."""
     letters = list(WILD_TYPE)
     for index, letter in zip(_INDEXES, four, strict=True):
@@ -40,7 +40,7 @@ def sequence(four: str) -> str:
 
 
 @cache
-def fitness() -> Mapping[str, float]:
+def load_fitness() -> Mapping[str, float]:
     """Variant to measured fitness, wild type 1; 149,361 of the 160,000 variants. Read at the first call."""
     packed = (data_folder() / "gb1" / "gb1_four_sites.csv.gz").read_bytes()
     rows = gzip.decompress(packed).decode("ascii").splitlines()[1:]
@@ -60,11 +60,11 @@ class Gb1:
     def lookup(self, experiment_type: str, target: Mapping[str, Any] | None) -> Lookup | None:
         """Binding to IgG-Fc only."""
         known = experiment_type in BINDING_TYPES and (target or {}).get("uniprot_id") == TARGET["uniprot_id"]
-        return _facts if known else None
+        return _find_facts if known else None
 
 
-def _facts(residues: str) -> Facts | None:
-    value = fitness().get(variant(residues) or "")
+def _find_facts(residues: str) -> Facts | None:
+    value = load_fitness().get(read_variant(residues) or "")
     if value is None:
         return None
     return {"binding": "true", "kd_M": WILD_TYPE_KD_M / value} if value > 0 else {"binding": "false"}

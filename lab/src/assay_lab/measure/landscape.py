@@ -57,7 +57,7 @@ class LandscapeRules:
                 raise ConfigurationError(f"{option} is {value:g}; give a standard deviation of 0 or more")
 
 
-def consulted(
+def consult_landscape(
     landscape: Landscape,
     rules: LandscapeRules,
     experiment_type: str,

@@ -108,8 +108,8 @@ class TableLandscape:
         kind = ASSAY_TYPES[experiment_type]
         if not kind.takes_target:
             return self._protein(kind.landscape_facts)
-        tables = [self.bound[key] for key in (*_keys(target or {}), "") if key in self.bound]
-        return _chained(tables, self.proteins) if tables else None
+        tables = [self.bound[key] for key in (*_list_keys(target or {}), "") if key in self.bound]
+        return _chain_tables(tables, self.proteins) if tables else None
 
     def _protein(self, wanted: frozenset[str]) -> Lookup | None:
         if not wanted & self.facts:
@@ -122,7 +122,7 @@ class TableLandscape:
         return find
 
 
-def _chained(tables: list[Mapping[str, Facts]], proteins: Mapping[str, Facts]) -> Lookup:
+def _chain_tables(tables: list[Mapping[str, Facts]], proteins: Mapping[str, Facts]) -> Lookup:
     def find(residues: str) -> Facts | None:
         bound = next((table[residues] for table in tables if residues in table), None)
         protein = proteins.get(residues, {})
@@ -133,7 +133,7 @@ def _chained(tables: list[Mapping[str, Facts]], proteins: Mapping[str, Facts]) -
     return find
 
 
-def _keys(target: Mapping[str, Any]) -> Iterator[str]:
+def _list_keys(target: Mapping[str, Any]) -> Iterator[str]:
     """By what a table may name a target."""
     names = ("id", "catalog_number", "uniprot_id", "name")
     return (str(target[name]).casefold() for name in names if target.get(name))
@@ -183,7 +183,7 @@ class _Reader:
     def _header(self) -> None:
         named: dict[str, int] = {}
         for index, written in enumerate(self._titles):
-            title = _plain(written)
+            title = _normalize_title(written)
             fact = "sequence" if title in _SEQUENCE else "target" if title == "target" else None
             if column := _COLUMNS.get(title):
                 fact = column.fact
@@ -300,7 +300,7 @@ class _Reader:
         for (target, residues, fact), (value, _) in self._read.items():
             table = proteins if fact in _PROTEIN else bound.setdefault(target, {})
             table.setdefault(residues, {})[fact] = value
-        catalog = {key for record in CATALOG for key in _keys(record)}
+        catalog = {key for record in CATALOG for key in _list_keys(record)}
         unknown = [name for key, name in targets.items() if key and key not in catalog]
         return TableLandscape(
             name=self._path.name,
@@ -314,7 +314,7 @@ class _Reader:
         )
 
 
-def _plain(title: str) -> str:
+def _normalize_title(title: str) -> str:
     """A title without case, brackets and separators: `T_m (°C)` is `tm_c`."""
     words = re.sub(r"[^0-9a-z]+", "_", title.casefold().replace("\N{GREEK SMALL LETTER MU}", "u")).strip("_")
     return re.sub(r"^(t|k)_(m|on|d)(?=_|$)", r"\1\2", words)

@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from typing import Any, Final
 
 from assay_lab.measure.bundled import Replicate, measured_binders
-from assay_lab.measure.request import AssayRequest, seeded
+from assay_lab.measure.request import AssayRequest, make_random
 
 ASSOCIATION_S: Final = 180.0
 RUN_S: Final = 479.0
@@ -34,7 +34,7 @@ _KOFF_RANGE = (2e-5, 1.0)
 _Z95 = 1.959963984540054
 
 
-def timeline(step: float) -> list[float]:
+def make_timeline(step: float) -> list[float]:
     """Sampling times of one sensorgram, from 0 to `RUN_S`."""
     return [round(index * step, 3) for index in range(int(RUN_S / step + 1e-9) + 1)]
 
@@ -69,22 +69,22 @@ def michaelis_menten(substrate_m: float, *, vmax: float, km: float) -> float:
     return vmax * substrate_m / (km + substrate_m)
 
 
-def mean(values: Sequence[float]) -> float | None:
+def compute_mean(values: Sequence[float]) -> float | None:
     """Arithmetic mean; nothing measured is null, not zero."""
     return fmean(values) if values else None
 
 
-def spread(values: Sequence[float]) -> float | None:
+def compute_spread(values: Sequence[float]) -> float | None:
     """Sample standard deviation; null below two values."""
     return stdev(values) if len(values) > 1 else None
 
 
 def log_spread(values: Sequence[float]) -> float | None:
     """Sample standard deviation of log10 of the values, in decades; null below two values."""
-    return spread([math.log10(value) for value in values])
+    return compute_spread([math.log10(value) for value in values])
 
 
-def interval(values: Sequence[float]) -> dict[str, Any] | None:
+def compute_interval(values: Sequence[float]) -> dict[str, Any] | None:
     """Geometric mean with a 95 % interval from the scatter of the logarithms."""
     if not values:
         return None
@@ -106,7 +106,7 @@ class Nature:
     koff: float | None = None
 
 
-def strength(kd: float) -> str:
+def classify_strength(kd: float) -> str:
     """The class of a fitted K_D in M."""
     if kd <= STRONG_BELOW_M:
         return "strong"
@@ -123,7 +123,7 @@ def draw_expression(residues: str) -> str:
     """Expression depends on the sequence alone, not on the target."""
     if rows := measured_binders().get(residues):
         return typical_expression([row.expression for row in rows])
-    roll = seeded("expression", residues).random()
+    roll = make_random("expression", residues).random()
     for name, share in EXPRESSION_SHARES:
         roll -= share
         if roll < 0:
@@ -136,7 +136,7 @@ def draw_nature(residues: str, antigen: str) -> Nature:
     expression = draw_expression(residues)
     if expression == "none":
         return Nature(expression, "unknown")
-    chance = seeded("binding", residues, antigen)
+    chance = make_random("binding", residues, antigen)
     roll = chance.random()
     if roll < UNKNOWN_SHARE:
         return Nature(expression, "unknown")
@@ -158,7 +158,7 @@ def nature_of(request: AssayRequest, residues: str) -> Nature:
     kd = facts.get("kd_M")
     if kd is None:
         return Nature(expression, facts["binding"])
-    drawn = seeded("landscape", residues, request.target_key).gauss(0, 1)
+    drawn = make_random("landscape", residues, request.target_key).gauss(0, 1)
     kon = facts.get("kon_per_M_s") or 10 ** _clipped_normal(drawn, _LOG_KON)
     return Nature(expression, "true", kon, kd * kon)
 
@@ -174,18 +174,18 @@ def measured_of(request: AssayRequest, residues: str) -> tuple[Replicate, ...]:
     return measured_binders().get(residues, ()) if bundled else ()
 
 
-def replicates(request: AssayRequest, residues: str) -> tuple[Replicate, ...]:
+def make_replicates(request: AssayRequest, residues: str) -> tuple[Replicate, ...]:
     """All replicates of one design: measured ones first, the model for the rest."""
     rows = measured_of(request, residues)
     real = rows if request.method == "bli" else ()
-    nature = _anchor(rows) if rows else nature_of(request, residues)
+    nature = _average_measured(rows) if rows else nature_of(request, residues)
     return tuple(
-        real[number - 1] if number <= len(real) else _modelled(request, residues, nature, number)
+        real[number - 1] if number <= len(real) else _model_replicate(request, residues, nature, number)
         for number in range(1, request.n_replicates + 1)
     )
 
 
-def _anchor(rows: tuple[Replicate, ...]) -> Nature:
+def _average_measured(rows: tuple[Replicate, ...]) -> Nature:
     """The geometric mean of what was measured, so that an added replicate lies among the measured ones."""
     expression = typical_expression([row.expression for row in rows])
     fitted = [(row.kon, row.koff) for row in rows if row.kon is not None and row.koff is not None]
@@ -202,22 +202,22 @@ def typical_expression(classes: Sequence[str]) -> str:
     return sorted(classes, key=order.index)[(len(classes) - 1) // 2]
 
 
-def _modelled(request: AssayRequest, residues: str, nature: Nature, number: int) -> Replicate:
+def _model_replicate(request: AssayRequest, residues: str, nature: Nature, number: int) -> Replicate:
     source = request.source(residues)
     if nature.kon is None or nature.koff is None:
         binding_strength = "none" if nature.binding == "false" else "unknown"
         return Replicate(
             number, nature.expression, nature.binding, binding_strength, None, None, None, source
         )
-    decades, *seed = _scatter(request, residues)
-    chance = seeded("replicate", *seed, residues, request.target_key, request.method, number)
+    decades, *seed = _draw_scatter(request, residues)
+    chance = make_random("replicate", *seed, residues, request.target_key, request.method, number)
     kon = nature.kon * 10 ** chance.gauss(0, decades)
     koff = nature.koff * 10 ** chance.gauss(0, decades)
     kd = koff / kon
-    return Replicate(number, nature.expression, "true", strength(kd), kd, kon, koff, source)
+    return Replicate(number, nature.expression, "true", classify_strength(kd), kd, kon, koff, source)
 
 
-def _scatter(request: AssayRequest, residues: str) -> tuple[Any, ...]:
+def _draw_scatter(request: AssayRequest, residues: str) -> tuple[Any, ...]:
     """How far k_on and k_off of replicates lie apart, in decades, and a landscape's seed."""
     if request.landscape is None or request.facts(residues) is None:
         return (REPLICATE_DECADES,)

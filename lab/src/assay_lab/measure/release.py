@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from assay_lab.measure.assays import ASSAY_TYPES
-from assay_lab.measure.files import File, pack
+from assay_lab.measure.files import File, pack_files
 from assay_lab.measure.request import AssayRequest
 
 
@@ -20,9 +20,9 @@ def measure_records(**fields: Any) -> list[dict[str, Any]]:
     return [
         {
             "result_type": request.experiment_type,
-            "title": _title(kind.title, request),
+            "title": _make_title(kind.title, request),
             "summary": entries,
-            "metadata": _metadata(request, entries),
+            "metadata": _make_metadata(request, entries),
         }
     ]
 
@@ -30,7 +30,7 @@ def measure_records(**fields: Any) -> list[dict[str, Any]]:
 def build_package(**fields: Any) -> bytes:
     """The zip data package of the same fields, which give the same bytes at any later time."""
     request = _read_request(fields)
-    return pack(_files(request))
+    return pack_files(_list_files(request))
 
 
 def _read_request(fields: Mapping[str, Any]) -> AssayRequest:
@@ -38,19 +38,19 @@ def _read_request(fields: Mapping[str, Any]) -> AssayRequest:
     return AssayRequest(**fields, default_concentrations=default)
 
 
-def _files(request: AssayRequest) -> Iterator[File]:
+def _list_files(request: AssayRequest) -> Iterator[File]:
     yield from ASSAY_TYPES[request.experiment_type].make_files(request)
     if request.landscape:
         shown = {name: value for name, value in request.landscape.items() if name != "facts"}
         yield "aux/landscape.json", json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
 
 
-def _title(title: str, request: AssayRequest) -> str:
+def _make_title(title: str, request: AssayRequest) -> str:
     against = f" against {request.target.get('name')}" if request.target else ""
     return f"{title}{against}{' (preliminary)' if request.partial else ''}"
 
 
-def _metadata(request: AssayRequest, entries: list[dict[str, Any]]) -> dict[str, Any]:
+def _make_metadata(request: AssayRequest, entries: list[dict[str, Any]]) -> dict[str, Any]:
     """Which designs were measured and which come from the model, among others."""
     named = [(design.name, entry) for design, entry in zip(request.designs, entries, strict=True)]
     metadata: dict[str, Any] = {

@@ -11,7 +11,7 @@ from assay_lab.vocabulary import ANTIGEN_CONCENTRATIONS_NM, Method
 EGFR_UNIPROT: Final = "P00533"
 
 
-def seeded(*parts: object) -> random.Random:
+def make_random(*parts: object) -> random.Random:
     """A generator that depends on `parts` only."""
     return random.Random("\x1f".join(str(part) for part in parts))  # noqa: S311 - a model's noise, no secret
 

@@ -9,17 +9,17 @@ from functools import cache
 from typing import Any, Final
 
 from assay_lab.measure.bundled import Replicate, data_folder, raw_curve
-from assay_lab.measure.files import File, summary_file, table
+from assay_lab.measure.files import File, format_table, summary_file
 from assay_lab.measure.model import (
     NM,
     RUN_S,
     STEP_S,
     binding_signal,
+    make_replicates,
+    make_timeline,
     measured_of,
-    replicates,
-    timeline,
 )
-from assay_lab.measure.request import AssayRequest, Design, seeded
+from assay_lab.measure.request import AssayRequest, Design, make_random
 
 COARSE_STEP_S: Final = 1.0
 FINE_CURVES_MAX: Final = 200
@@ -64,23 +64,25 @@ class Run:
     fit: Fit | None
 
 
-def runs(request: AssayRequest) -> Iterator[Run]:
+def iterate_runs(request: AssayRequest) -> Iterator[Run]:
     """Every replicate that was measured, one after the other, so that only one is in memory."""
     count = request.measured * request.n_replicates * len(request.concentrations)
     step = STEP_S if count <= FINE_CURVES_MAX else COARSE_STEP_S
     for design in request.designs[: request.measured]:
-        for replicate in replicates(request, design.residues):
+        for replicate in make_replicates(request, design.residues):
             if replicate.expression == "none":
                 continue
             curves = tuple(
-                _measured(request, design, replicate, concentration)
-                or _modelled(request, design, replicate, concentration, step)
+                _find_measured(request, design, replicate, concentration)
+                or _model_curve(request, design, replicate, concentration, step)
                 for concentration in request.concentrations
             )
-            yield Run(design, replicate, curves, _fit(replicate, curves) if replicate.binds else None)
+            yield Run(
+                design, replicate, curves, _fit_replicate(replicate, curves) if replicate.binds else None
+            )
 
 
-def _measured(
+def _find_measured(
     request: AssayRequest, design: Design, replicate: Replicate, concentration: float
 ) -> Curve | None:
     rows = measured_of(request, design.residues)
@@ -90,16 +92,16 @@ def _measured(
     return Curve(concentration, *curve, "measured") if curve else None
 
 
-def _modelled(
+def _model_curve(
     request: AssayRequest, design: Design, replicate: Replicate, concentration: float, step: float
 ) -> Curve:
     scale = _RU_PER_NM if request.signal_unit == "RU" else 1.0
     seed = (design.residues, request.target_key, request.method, replicate.number)
-    shared = seeded("sensor", *seed)
+    shared = make_random("sensor", *seed)
     rmax = scale * _RMAX_NM[replicate.expression] * 10 ** shared.gauss(0, 0.06)
-    own = seeded("curve", *seed, concentration)
+    own = make_random("curve", *seed, concentration)
     slope = -scale * (_DRIFT_NM * shared.random() + _OWN_DRIFT_NM * own.gauss(0, 1)) / RUN_S
-    times = timeline(step)
+    times = make_timeline(step)
     if replicate.kon is None or replicate.koff is None:
         clean = [0.0] * len(times)
     else:
@@ -108,7 +110,7 @@ def _modelled(
         )
     sigma = scale * _NOISE_NM
     start = own.randrange(_NOISE_LENGTH)
-    noise = _noise()[start : start + len(times)]
+    noise = _draw_noise()[start : start + len(times)]
     return Curve(
         concentration,
         times,
@@ -118,14 +120,14 @@ def _modelled(
 
 
 @cache
-def _noise() -> list[float]:
+def _draw_noise() -> list[float]:
     """Standard normal noise, drawn once and read from different starting points, because drawing is slow."""
-    chance = seeded("noise")
+    chance = make_random("noise")
     values = [chance.gauss(0, 1) for _ in range(_NOISE_LENGTH)]
     return values + values
 
 
-def _fit(replicate: Replicate, curves: tuple[Curve, ...]) -> Fit:
+def _fit_replicate(replicate: Replicate, curves: tuple[Curve, ...]) -> Fit:
     """Least squares for Rmax over all concentrations, after subtracting the blank, every two seconds."""
     kon, koff = replicate.kon or 0.0, replicate.koff or 0.0
     blank = next((curve for curve in curves if curve.concentration == 0), None)
@@ -168,7 +170,7 @@ def binding_files(request: AssayRequest) -> Iterator[File]:
     yield summary_file(request.experiment_id, _SUMMARY, _summary_rows(request))
     info: list[Sequence[Any]] = []
     sources: list[Sequence[Any]] = []
-    for run in runs(request):
+    for run in iterate_runs(request):
         stem = f"{run.design.stem}_{run.replicate.number}"
         for curve in run.curves:
             path = f"raw_data/{stem}_{curve.concentration}.csv"
@@ -185,11 +187,13 @@ def binding_files(request: AssayRequest) -> Iterator[File]:
         info.append((run.design.name, run.replicate.number, request.method, *rounded, origin))
     yield (
         "aux/replicate_info.csv",
-        table(("name", "replicate", "method", "MAE", "rel_MAE", "rmax_estimate", "source"), info),
+        format_table(("name", "replicate", "method", "MAE", "rel_MAE", "rmax_estimate", "source"), info),
     )
     yield (
         "aux/curve_sources.csv",
-        table(("file", "name", "replicate", "concentration_nm", "source", "step_s", "signal_unit"), sources),
+        format_table(
+            ("file", "name", "replicate", "concentration_nm", "source", "step_s", "signal_unit"), sources
+        ),
     )
     if request.against_egfr and any(measured_of(request, design.residues) for design in request.designs):
         folder = data_folder() / "egfr_round1"
@@ -203,7 +207,7 @@ _SUMMARY = ("name", "replicate", "expression", "binding", "kd", "kon", "koff", "
 def _summary_rows(request: AssayRequest) -> Iterator[Sequence[Any]]:
     kinetic = request.experiment_type == "affinity"
     for design in request.designs[: request.measured]:
-        for row in replicates(request, design.residues):
+        for row in make_replicates(request, design.residues):
             constants = (row.kd, row.kon, row.koff) if kinetic else (None, None, None)
             called = (row.number, row.expression, row.binding)
             yield design.name, *called, *constants, design.residues, row.binding_strength
@@ -214,9 +218,9 @@ def curve_text(curve: Curve) -> str:
     if curve.source == "measured":
         rows = zip(curve.times, curve.signal, strict=True)
         return "t,y\n" + "".join(f"{t!r},{y!r}\n" for t, y in rows)
-    return _template(tuple(curve.times)) % tuple(curve.signal)
+    return _make_template(tuple(curve.times)) % tuple(curve.signal)
 
 
 @cache
-def _template(times: tuple[float, ...]) -> str:
+def _make_template(times: tuple[float, ...]) -> str:
     return "t,y\n" + "".join(f"{t:.1f},%.5f\n" for t in times)

@@ -40,7 +40,7 @@ def read_text_table(path: Path) -> TextTable:
         UnreadableTable: it is empty, binary, damaged, or a row has more cells than there are titles.
         OSError: it cannot be read.
     """
-    text = _decode(path.read_bytes())
+    text = _decode_text(path.read_bytes())
     delimiter = max(DELIMITERS, key=lambda each: len(_first_cells(text, each)))
     rows = _read_rows(text, delimiter)
     title_line, titles = next(rows, (0, ()))
@@ -50,11 +50,11 @@ def read_text_table(path: Path) -> TextTable:
         titles=titles,
         title_line=title_line,
         delimiter=delimiter,
-        rows=tuple((line, _fit(cells, len(titles), line)) for line, cells in rows),
+        rows=tuple((line, _fit_cells(cells, len(titles), line)) for line, cells in rows),
     )
 
 
-def _decode(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     if data.startswith(_GZIP):
         try:
             data = gzip.decompress(data)
@@ -100,7 +100,7 @@ def _read_rows(text: str, delimiter: str) -> Iterator[tuple[int, tuple[str, ...]
             yield line, stripped
 
 
-def _fit(cells: tuple[str, ...], width: int, line: int) -> tuple[str, ...]:
+def _fit_cells(cells: tuple[str, ...], width: int, line: int) -> tuple[str, ...]:
     if any(cells[width:]):
         raise UnreadableTable(f"{len(cells)} cells under {width} columns; quote cells with delimiters", line)
     return (*cells[:width], *[""] * (width - len(cells)))

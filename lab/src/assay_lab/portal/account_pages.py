@@ -37,15 +37,15 @@ router = APIRouter()
 
 
 @router.get("/sign-in/{key}/")
-def greeting(lab: TheLab, key: str) -> Response:
+def show_greeting(lab: TheLab, key: str) -> Response:
     """Behind a sign-in link. Only the button begins a session: a link may be loaded by anything."""
-    return page(render("greeting.html", title="Sign in", user=_user(lab, key)))
+    return page(render("greeting.html", title="Sign in", user=_find_user(lab, key)))
 
 
 @router.post("/sign-in/{key}/")
 def sign_in_by_link(lab: TheLab, key: str) -> Response:
     """Begin a session."""
-    return sign_in(lab, go(TOKENS), _begin(lab, key))
+    return sign_in(lab, go(TOKENS), _begin_session(lab, key))
 
 
 @router.post("/sign-in/")
@@ -53,10 +53,10 @@ def sign_in_by_form(lab: TheLab, fields: Form) -> Response:
     """Begin a session with a pasted link, and return to the page that the visitor opened first."""
     key = urlsplit(fields.get("link", "").strip()).path.rstrip("/").rpartition("/")[2]
     follow = fields.get("follow", "")
-    return sign_in(lab, go(follow if _OWN_PATH.fullmatch(follow) else TOKENS), _begin(lab, key))
+    return sign_in(lab, go(follow if _OWN_PATH.fullmatch(follow) else TOKENS), _begin_session(lab, key))
 
 
-def _user(lab: Lab, key: str) -> Row:
+def _find_user(lab: Lab, key: str) -> Row:
     with lab.store.transaction() as db:
         user = sessions.user_of(lab.settings, db, key)
     if user is None:
@@ -64,10 +64,10 @@ def _user(lab: Lab, key: str) -> Row:
     return user
 
 
-def _begin(lab: Lab, key: str) -> str:
-    user = _user(lab, key)
+def _begin_session(lab: Lab, key: str) -> str:
+    user = _find_user(lab, key)
     with lab.store.transaction() as db:
-        return sessions.begin(db, user)
+        return sessions.begin_session(db, user)
 
 
 @router.post("/sign-out")
@@ -79,13 +79,13 @@ def end_session(lab: TheLab, session: Signed) -> Response:
 
 
 @router.get("/")
-def start(visitor: Visitor) -> Response:
+def show_start(visitor: Visitor) -> Response:
     """A sign-in form for strangers; people who are signed in see their tokens."""
     return sign_in_page(follow=TOKENS) if visitor is None else go(TOKENS)
 
 
 @router.get("/connect/{key}/")
-def connect(lab: TheLab, visitor: Visitor, key: str) -> Response:
+def show_connect(lab: TheLab, visitor: Visitor, key: str) -> Response:
     """A tool client requests access in the signed-in person's name (contract 5.7); its name is its own claim."""
     if visitor is None:
         return sign_in_page(follow=f"/portal/connect/{key}/")
@@ -104,16 +104,16 @@ def connect(lab: TheLab, visitor: Visitor, key: str) -> Response:
 
 
 @router.post("/connect/{key}/")
-def decide(lab: TheLab, session: Signed, fields: Form, key: str) -> Response:
+def record_decision(lab: TheLab, session: Signed, fields: Form, key: str) -> Response:
     """Send the person's answer to the client."""
     with lab.store.transaction() as db:
         grant = oauth.access_request(db, key)
         if fields.get("decision") == "allow":
-            return go(oauth.allow(db, grant, session))
-        return go(oauth.deny(db, grant))
+            return go(oauth.allow_grant(db, grant, session))
+        return go(oauth.deny_grant(db, grant))
 
 
-def _fresh(request: Request) -> dict[str, dict[str, Any]]:
+def _list_fresh(request: Request) -> dict[str, dict[str, Any]]:
     """Tokens that were just created and not shown yet, by session; only in memory."""
     state = request.app.state
     if not hasattr(state, "fresh_tokens"):
@@ -122,11 +122,11 @@ def _fresh(request: Request) -> dict[str, dict[str, Any]]:
     return found
 
 
-Fresh = Annotated[dict[str, dict[str, Any]], Depends(_fresh)]
+Fresh = Annotated[dict[str, dict[str, Any]], Depends(_list_fresh)]
 
 
 @router.get("/organization/settings/tokens/")
-def tokens(lab: TheLab, visitor: Visitor, fresh: Fresh) -> Response:
+def show_tokens(lab: TheLab, visitor: Visitor, fresh: Fresh) -> Response:
     """The organisation's root tokens, newest first; the value of a new one once."""
     if visitor is None:
         return sign_in_page(follow=TOKENS)
@@ -135,7 +135,7 @@ def tokens(lab: TheLab, visitor: Visitor, fresh: Fresh) -> Response:
         visitor,
         title="Tokens",
         here=TOKENS,
-        rows=_listing(lab, visitor),
+        rows=_list_tokens(lab, visitor),
         fresh=fresh.pop(visitor.id, None),
         may_change=visitor.user["role"] != "viewer",
         expiries=[(days, "1 year" if days == 365 else f"{days} days") for days in EXPIRY_DAYS],  # noqa: PLR2004
@@ -143,7 +143,7 @@ def tokens(lab: TheLab, visitor: Visitor, fresh: Fresh) -> Response:
     )
 
 
-def _listing(lab: Lab, session: Session) -> list[Row]:
+def _list_tokens(lab: Lab, session: Session) -> list[Row]:
     org_id = session.user["org_id"]
     now = times.stamp(lab.clock.now(org_id))
     with lab.store.transaction() as db:
@@ -155,17 +155,17 @@ def _listing(lab: Lab, session: Session) -> list[Row]:
             org_id,
             _SHOWN_MAX,
         )
-    return [row | {"state": _state(row, now)} for row in rows]
+    return [row | {"state": _describe_state(row, now)} for row in rows]
 
 
-def _state(row: Row, now: str) -> str:
+def _describe_state(row: Row, now: str) -> str:
     if row["revoked_at"]:
         return "revoked"
     return "active" if row["expires_at"] > now else "expired"
 
 
 @router.post("/organization/settings/tokens/create")
-def create(lab: TheLab, session: Signed, fields: Form, fresh: Fresh) -> Response:
+def create_token(lab: TheLab, session: Signed, fields: Form, fresh: Fresh) -> Response:
     """Create a token; 403 for viewers, 400 for anything that the form does not offer."""
     _check_role(session)
     name, role, days = fields.get("name", "").strip(), fields.get("role"), fields.get("days", "")
@@ -190,7 +190,7 @@ def create(lab: TheLab, session: Signed, fields: Form, fresh: Fresh) -> Response
 
 
 @router.post("/organization/settings/tokens/{token_id}/revoke")
-def revoke(lab: TheLab, session: Signed, token_id: str) -> Response:
+def revoke_token(lab: TheLab, session: Signed, token_id: str) -> Response:
     """Revoke a token and its family at once; 403 for viewers, 404 for another organisation's (contract 5.4)."""
     _check_role(session)
     org_id = session.user["org_id"]

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 from assay_lab.billing import documents, invoices
 from assay_lab.experiments import purchase, results, state_machine
 from assay_lab.kernel.refusals import Refusal
-from assay_lab.kernel.store import Row, load
+from assay_lab.kernel.store import Row, decode_row
 from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.portal.pages import Form, TheLab, chip, day, page, render, words
 from assay_lab.requests.core import Lab
@@ -46,15 +46,15 @@ def show_experiment(lab: TheLab, key: str) -> Response:
                 words(experiment["experiment_type"]),
                 day(experiment["created_at"]),
             ],
-            results=[_result(results.view(lab, result)) for result in found],
+            results=[_view_result(results.view_result(lab, result)) for result in found],
             updates=updates,
             refresh=experiment["status"] not in _FINAL,
         )
     )
 
 
-def _result(result: Row) -> dict[str, Any]:
-    entries = [{**entry, "_call": _call(entry)} for entry in result["summary"]]
+def _view_result(result: Row) -> dict[str, Any]:
+    entries = [{**entry, "_call": _view_call(entry)} for entry in result["summary"]]
     columns = [column for column in _COLUMNS if any(entry.get(column[1]) is not None for entry in entries)]
     return {
         "title": result["title"],
@@ -71,7 +71,7 @@ def _result(result: Row) -> dict[str, Any]:
     }
 
 
-def _call(entry: Row) -> Any:
+def _view_call(entry: Row) -> Any:
     """In progress is neither a call nor the lack of one."""
     states = (entry.get("binding"), entry.get("state"))
     return "in_progress" if "in_progress" in states else entry.get("binding_strength")
@@ -81,7 +81,7 @@ def _call(entry: Row) -> Any:
 def show_quote(lab: TheLab, key: str) -> Response:
     """A quote, and while it is open the decision."""
     with lab.store.transaction() as db:
-        quote = load(db.opened("quotes", key), "line_items")
+        quote = decode_row(db.opened("quotes", key), "line_items")
         experiment = db.known("experiments", quote["experiment_id"], "experiment")
     return page(
         render(
@@ -102,7 +102,7 @@ def show_invoice(lab: TheLab, key: str) -> Response:
     with lab.store.transaction() as db:
         invoice = db.opened("invoices", key)
         experiment = db.known("experiments", invoice["experiment_id"], "experiment")
-        quote = load(db.known("quotes", invoice["quote_id"], "quote"), "line_items")
+        quote = decode_row(db.known("quotes", invoice["quote_id"], "quote"), "line_items")
     return page(
         render(
             "invoice.html",
@@ -124,47 +124,47 @@ def invoice_pdf(lab: TheLab, key: str) -> Response:
 
 
 @router.get("/packages/{key}/")
-def package(lab: TheLab, key: str) -> Response:
+def send_package(lab: TheLab, key: str) -> Response:
     """The data package of a result (`data_package_url`)."""
     with lab.store.transaction() as db:
-        found = results.package(db, key)
+        found = results.find_package(db, key)
     if found is None:
         raise Refusal(404, "no such page")
     disposition = f'attachment; filename="{found[0]}"'
     return Response(found[1], media_type="application/zip", headers={"Content-Disposition": disposition})
 
 
-def _done(lab: Lab) -> Response:
+def _go_back(lab: Lab) -> Response:
     lab.changed()
     return RedirectResponse("./", status_code=303)
 
 
 @router.post("/quotes/{key}/accept")
-def accept(lab: TheLab, key: str) -> Response:
+def accept_on_page(lab: TheLab, key: str) -> Response:
     """Accept the quote, as `quote/confirm` does."""
     with lab.store.transaction() as db:
         quote = db.opened("quotes", key)
         now = lab.clock.now(quote["org_id"])
-        purchase.accept(lab, db, quote, now, purchase_order_number=None, notes=None)
-    return _done(lab)
+        purchase.accept_quote(lab, db, quote, now, purchase_order_number=None, notes=None)
+    return _go_back(lab)
 
 
 @router.post("/quotes/{key}/reject")
-def reject(lab: TheLab, key: str, fields: Form) -> Response:
+def reject_on_page(lab: TheLab, key: str, fields: Form) -> Response:
     """Reject the quote; the form may carry a reason and feedback."""
     with lab.store.transaction() as db:
         quote = db.opened("quotes", key)
         reason, feedback = fields.get("reason") or "other", fields.get("feedback") or None
-        purchase.reject(db, quote, reason, feedback, lab.clock.now(quote["org_id"]))
-    return _done(lab)
+        purchase.reject_quote(db, quote, reason, feedback, lab.clock.now(quote["org_id"]))
+    return _go_back(lab)
 
 
 @router.post("/invoices/{key}/pay")
-def pay(lab: TheLab, key: str) -> Response:
+def pay_on_page(lab: TheLab, key: str) -> Response:
     """A person pays the hosted invoice."""
     with lab.store.transaction() as db:
         invoice = db.opened("invoices", key)
         if invoice["status"] not in invoices.PAYABLE:
             raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
-        state_machine.settle(lab, db, invoice, lab.clock.now(invoice["org_id"]))
-    return _done(lab)
+        state_machine.record_settlement(lab, db, invoice, lab.clock.now(invoice["org_id"]))
+    return _go_back(lab)

@@ -110,7 +110,7 @@ TheLab = Annotated[Lab, Depends(_lab)]
 
 def _session(lab: TheLab, request: Request) -> Session | None:
     with lab.store.transaction() as db:
-        return sessions.find(db, request.cookies.get(COOKIE))
+        return sessions.find_session(db, request.cookies.get(COOKIE))
 
 
 Visitor = Annotated[Session | None, Depends(_session)]

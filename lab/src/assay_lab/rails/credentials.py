@@ -36,7 +36,9 @@ class CredentialError(Exception):
         self.status = status
 
 
-def decoded(text: str, what: str, *, url_safe: bool = False, reason: str | None = None) -> dict[str, Any]:
+def decode_credential(
+    text: str, what: str, *, url_safe: bool = False, reason: str | None = None
+) -> dict[str, Any]:
     """The JSON object in base64 text; the URL-safe form has no padding. CredentialError for other text."""
     if url_safe:
         text = text.rstrip("=")

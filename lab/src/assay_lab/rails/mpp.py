@@ -17,7 +17,12 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from assay_lab.kernel import times
-from assay_lab.rails.credentials import HEADER_BYTES_MAX, CredentialError, CredentialVerdict, decoded
+from assay_lab.rails.credentials import (
+    HEADER_BYTES_MAX,
+    CredentialError,
+    CredentialVerdict,
+    decode_credential,
+)
 from assay_lab.rails.rail import Bill, Challenge, LabRail, Settlements
 from assay_lab.vocabulary import PaymentMethod
 
@@ -66,7 +71,7 @@ class MppRail(LabRail[MppSettings]):
         self, bill: Bill, settings: MppSettings, now: datetime, error: str | None = None
     ) -> Challenge:
         """The terms in WWW-Authenticate."""
-        headers = {CHALLENGE_HEADER: challenge(bill, settings, now), "Cache-Control": "no-store"}
+        headers = {CHALLENGE_HEADER: make_challenge(bill, settings, now), "Cache-Control": "no-store"}
         problem = {"type": INSUFFICIENT} if error == "insufficient_funds" else {}
         text = error or f"payment required: repeat the request with a {CREDENTIAL_HEADER} header"
         return Challenge({"error": text, **problem}, headers)
@@ -75,7 +80,7 @@ class MppRail(LabRail[MppSettings]):
         self, credential: str, bill: Bill, settings: MppSettings, settlements: Settlements, now: datetime
     ) -> CredentialVerdict:
         """Check a Payment-Authorization, and settle its token; the charge is invented."""
-        return settle(credential, bill, settings, used=settlements.has_either, now=now)
+        return settle_credential(credential, bill, settings, used=settlements.has_either, now=now)
 
     def refuse(
         self, bill: Bill, settings: MppSettings, now: datetime, verdict: CredentialVerdict
@@ -88,30 +93,30 @@ class MppRail(LabRail[MppSettings]):
         return {RECEIPT_HEADER: str(verdict.header), "Cache-Control": "private"}
 
 
-def encode(value: Mapping[str, Any]) -> str:
+def encode_value(value: Mapping[str, Any]) -> str:
     """base64url of canonical JSON, without padding."""
     text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
 
 
-def challenge(bill: Bill, settings: MppSettings, now: datetime) -> str:
+def make_challenge(bill: Bill, settings: MppSettings, now: datetime) -> str:
     """The value of WWW-Authenticate for an open invoice. `now` is wall time, as challenges expire on it."""
-    parts = _fixed(bill, settings)
-    parts["expires"] = times.stamp(_expiry(bill, settings, now))
+    parts = _list_fixed_parts(bill, settings)
+    parts["expires"] = times.stamp(_compute_expiry(bill, settings, now))
     # Every challenge is unique, so that each can be used once.
-    parts["opaque"] = encode({"challenge": secrets.token_hex(8), "invoice": bill.invoice_id})
-    parts["id"] = _id(parts, settings)
+    parts["opaque"] = encode_value({"challenge": secrets.token_hex(8), "invoice": bill.invoice_id})
+    parts["id"] = _compute_id(parts, settings)
     return f"{SCHEME} " + ", ".join(f'{name}="{parts[name]}"' for name in ("id", *_PARTS) if name in parts)
 
 
-def _fixed(bill: Bill, settings: MppSettings) -> dict[str, str]:
+def _list_fixed_parts(bill: Bill, settings: MppSettings) -> dict[str, str]:
     """The parts that all challenges for this invoice share."""
     digest = base64.b64encode(hashlib.sha256(bill.body).digest()).decode("ascii")
     parts = {
         "realm": bill.realm,
         "method": "other" if bill.fault == "wrong_network" else settings.method,
         "intent": INTENT,
-        "request": encode(_request(bill, settings)),
+        "request": encode_value(_make_request(bill, settings)),
         "digest": f"sha-256=:{digest}:",
         "header": CREDENTIAL_HEADER,
     }
@@ -120,7 +125,7 @@ def _fixed(bill: Bill, settings: MppSettings) -> dict[str, str]:
     return parts
 
 
-def _request(bill: Bill, settings: MppSettings) -> dict[str, Any]:
+def _make_request(bill: Bill, settings: MppSettings) -> dict[str, Any]:
     """The terms. A fault is consistent, so a client without a guard would really pay them."""
     fault = bill.fault
     return {
@@ -134,7 +139,7 @@ def _request(bill: Bill, settings: MppSettings) -> dict[str, Any]:
     }
 
 
-def _expiry(bill: Bill, settings: MppSettings, now: datetime) -> datetime:
+def _compute_expiry(bill: Bill, settings: MppSettings, now: datetime) -> datetime:
     if bill.fault == "expired_challenge":
         return now - timedelta(seconds=settings.valid_seconds)
     if bill.fault == "ten_year_window":
@@ -142,7 +147,7 @@ def _expiry(bill: Bill, settings: MppSettings, now: datetime) -> datetime:
     return now + timedelta(seconds=settings.valid_seconds)
 
 
-def _id(parts: Mapping[str, str], settings: MppSettings) -> str:
+def _compute_id(parts: Mapping[str, str], settings: MppSettings) -> str:
     """base64url HMAC-SHA256 over the parts; without a `header` part its place is left out."""
     covered = [parts.get(name, "") for name in _PARTS if name != "header" or name in parts]
     made = hmac.new(
@@ -151,7 +156,7 @@ def _id(parts: Mapping[str, str], settings: MppSettings) -> str:
     return base64.urlsafe_b64encode(made).decode("ascii").rstrip("=")
 
 
-def settle(
+def settle_credential(
     header_value: str,
     bill: Bill,
     settings: MppSettings,
@@ -164,20 +169,20 @@ def settle(
     `used` returns whether this payer or this nonce settled something before.
     """
     try:
-        return _settled(header_value, bill, settings, used, now)
+        return _settle_checked(header_value, bill, settings, used, now)
     except CredentialError as error:
         return CredentialVerdict(False, error.detail, error.status)
 
 
-def _settled(
+def _settle_checked(
     header_value: str, bill: Bill, settings: MppSettings, used: Callable[[str, str], bool], now: datetime
 ) -> CredentialVerdict:
-    credential = _decode(header_value)
-    echo = _echo(credential)
+    credential = _decode_header(header_value)
+    echo = _read_echo(credential)
     _check_issued(echo, bill, settings)
     if times.read(echo["expires"]) <= now:
         raise CredentialError("the challenge has expired")
-    token = _token(credential, bill, settings)
+    token = _read_token(credential, bill, settings)
     payer = f"spt:{hashlib.sha256(token.encode()).hexdigest()[:32]}"
     if used(payer, echo["id"]):
         detail = "the token or the challenge was used before; read the invoice"
@@ -193,18 +198,18 @@ def _settled(
         "externalId": bill.invoice_id,
     }
     return CredentialVerdict(
-        True, "settled", payer=payer, nonce=echo["id"], reference=reference, header=encode(receipt)
+        True, "settled", payer=payer, nonce=echo["id"], reference=reference, header=encode_value(receipt)
     )
 
 
-def _decode(header_value: str) -> dict[str, Any]:
+def _decode_header(header_value: str) -> dict[str, Any]:
     scheme, _, content = header_value.strip().partition(" ")
     if scheme.lower() != SCHEME.lower() or len(header_value) > HEADER_BYTES_MAX:
         raise CredentialError(f"{CREDENTIAL_HEADER} takes one credential of the scheme {SCHEME}")
-    return decoded(content.strip(), "credential", url_safe=True)
+    return decode_credential(content.strip(), "credential", url_safe=True)
 
 
-def _echo(credential: dict[str, Any]) -> dict[str, str]:
+def _read_echo(credential: dict[str, Any]) -> dict[str, str]:
     echo = credential.get("challenge")
     if not isinstance(echo, dict):
         raise CredentialError("the credential has no challenge")
@@ -216,20 +221,22 @@ def _echo(credential: dict[str, Any]) -> dict[str, str]:
 
 def _check_issued(echo: dict[str, str], bill: Bill, settings: MppSettings) -> None:
     """The echo is a challenge of this lab, verbatim, for this invoice and request."""
-    if not hmac.compare_digest(_id(echo, settings).encode(), echo.get("id", "").encode("utf-8", "replace")):
+    if not hmac.compare_digest(
+        _compute_id(echo, settings).encode(), echo.get("id", "").encode("utf-8", "replace")
+    ):
         raise CredentialError("the challenge was not issued here, or is not echoed as it was sent")
-    expected = _fixed(bill, settings)
+    expected = _list_fixed_parts(bill, settings)
     differing = [name for name, value in expected.items() if echo.get(name) != value]
     if differing or "expires" not in echo:
         raise CredentialError(f"the challenge is for another request: {', '.join(differing) or 'expires'}")
 
 
-def _token(credential: dict[str, Any], bill: Bill, settings: MppSettings) -> str:
+def _read_token(credential: dict[str, Any], bill: Bill, settings: MppSettings) -> str:
     payload = credential.get("payload")
     token = payload.get("spt") if isinstance(payload, dict) else None
     if not isinstance(payload, dict) or not isinstance(token, str) or not _SPT.fullmatch(token):
         raise CredentialError("payload.spt is not a shared payment token")
     external = payload.get("externalId")
-    if external is not None and external != _request(bill, settings)["externalId"]:
+    if external is not None and external != _make_request(bill, settings)["externalId"]:
         raise CredentialError("payload.externalId is another invoice's")
     return token

@@ -15,7 +15,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from assay_lab.errors import ConfigurationError
-from assay_lab.rails.credentials import HEADER_BYTES_MAX, CredentialError, CredentialVerdict, decoded
+from assay_lab.rails.credentials import (
+    HEADER_BYTES_MAX,
+    CredentialError,
+    CredentialVerdict,
+    decode_credential,
+)
 from assay_lab.rails.rail import Bill, Challenge, LabRail, Settlements
 from assay_lab.vocabulary import PaymentMethod
 
@@ -85,13 +90,13 @@ class X402Rail(LabRail[X402Settings]):
         error: str | None = None,
     ) -> Challenge:
         """The terms as JSON, in the header and as the body (contract 2.12)."""
-        return challenge(bill, settings, error)
+        return make_challenge(bill, settings, error)
 
     def settle(
         self, credential: str, bill: Bill, settings: X402Settings, settlements: Settlements, now: datetime
     ) -> CredentialVerdict:
         """Check a PAYMENT-SIGNATURE, and settle it without a chain."""
-        return settle(credential, bill, settings, nonce_used=settlements.has_both, now=now)
+        return settle_credential(credential, bill, settings, nonce_used=settlements.has_both, now=now)
 
     def refuse(
         self, bill: Bill, settings: X402Settings, now: datetime, verdict: CredentialVerdict
@@ -105,12 +110,12 @@ class X402Rail(LabRail[X402Settings]):
         return {RESPONSE_HEADER: str(verdict.header)}
 
 
-def encode(value: dict[str, Any]) -> str:
+def encode_value(value: dict[str, Any]) -> str:
     """An x402 header value: standard base64 of JSON."""
     return base64.b64encode(json.dumps(value, separators=(",", ":")).encode()).decode("ascii")
 
 
-def challenge(bill: Bill, settings: X402Settings, error: str | None = None) -> Challenge:
+def make_challenge(bill: Bill, settings: X402Settings, error: str | None = None) -> Challenge:
     """The 402 answer for an open invoice: headers, and as JSON body the same terms (contract 2.12)."""
     body: dict[str, Any] = {
         "x402Version": VERSION,
@@ -120,9 +125,9 @@ def challenge(bill: Bill, settings: X402Settings, error: str | None = None) -> C
             "description": f"invoice {bill.invoice_id}",
             "mimeType": "application/json",
         },
-        "accepts": [_offer(bill, settings)],
+        "accepts": [_make_offer(bill, settings)],
     }
-    headers = {REQUIRED_HEADER: encode(body), "Cache-Control": "no-store"}
+    headers = {REQUIRED_HEADER: encode_value(body), "Cache-Control": "no-store"}
     if bill.fault == "missing_header":
         del headers[REQUIRED_HEADER]
     return Challenge(body, headers)
@@ -132,7 +137,7 @@ def _resource_url(bill: Bill) -> str:
     return f"{bill.pay_url}/other" if bill.fault == "wrong_resource" else bill.pay_url
 
 
-def _offer(bill: Bill, settings: X402Settings) -> dict[str, Any]:
+def _make_offer(bill: Bill, settings: X402Settings) -> dict[str, Any]:
     amount = bill.amount_cents * UNITS_PER_CENT
     terms = _with_fault(settings, bill.fault)
     return {
@@ -163,7 +168,7 @@ def _with_fault(settings: X402Settings, fault: str | None) -> X402Settings:
             return settings
 
 
-def settle(
+def settle_credential(
     header_value: str,
     bill: Bill,
     settings: X402Settings,
@@ -178,96 +183,96 @@ def settle(
     terms = _with_fault(settings, bill.fault)
     network = terms.network
     try:
-        payment = _decode(header_value)
-        offer = _offer(bill, settings)
+        payment = _decode_header(header_value)
+        offer = _make_offer(bill, settings)
         _check_envelope(payment, offer, _resource_url(bill))
-        authorization, signature = _authorization(payment)
+        authorization, signature = _read_authorization(payment)
         _check_terms(authorization, offer, now)
-        payer = _signer(authorization, signature, terms)
+        payer = _find_signer(authorization, signature, terms)
         nonce = authorization["nonce"].lower()
         if nonce_used(payer, nonce):
-            raise _error("invalid_transaction_state", "this authorisation has been used already")
+            raise _make_error("invalid_transaction_state", "this authorisation has been used already")
     except CredentialError as error:
         refused = {"success": False, "errorReason": error.reason, "transaction": "", "network": network}
         return CredentialVerdict(
-            False, error.detail, error.status, reason=error.reason, header=encode(refused)
+            False, error.detail, error.status, reason=error.reason, header=encode_value(refused)
         )
     transaction = "0x" + hashlib.sha256(f"{network}|{payer}|{nonce}".encode()).hexdigest()
     settled = {"success": True, "transaction": transaction, "network": network, "payer": payer}
     return CredentialVerdict(
-        True, "settled", payer=payer, nonce=nonce, reference=transaction, header=encode(settled)
+        True, "settled", payer=payer, nonce=nonce, reference=transaction, header=encode_value(settled)
     )
 
 
-def _error(reason: str, detail: str) -> CredentialError:
+def _make_error(reason: str, detail: str) -> CredentialError:
     return CredentialError(detail, reason=reason)
 
 
-def _decode(header_value: str) -> dict[str, Any]:
+def _decode_header(header_value: str) -> dict[str, Any]:
     if len(header_value) > HEADER_BYTES_MAX:
-        raise _error("invalid_payload", f"the header is longer than {HEADER_BYTES_MAX} characters")
-    return decoded(header_value.strip(), "header", reason="invalid_payload")
+        raise _make_error("invalid_payload", f"the header is longer than {HEADER_BYTES_MAX} characters")
+    return decode_credential(header_value.strip(), "header", reason="invalid_payload")
 
 
 def _check_envelope(payment: dict[str, Any], offer: dict[str, Any], resource_url: str) -> None:
     version = payment.get("x402Version")
     if version != VERSION or isinstance(version, bool):
-        raise _error("invalid_x402_version", f"x402Version must be {VERSION}")
+        raise _make_error("invalid_x402_version", f"x402Version must be {VERSION}")
     accepted = payment.get("accepted")
     if not isinstance(accepted, dict):
-        raise _error("invalid_payment_requirements", "accepted is missing")
+        raise _make_error("invalid_payment_requirements", "accepted is missing")
     if accepted.get("scheme") != offer["scheme"]:
-        raise _error("invalid_scheme", "accepted.scheme was not offered")
+        raise _make_error("invalid_scheme", "accepted.scheme was not offered")
     if accepted.get("network") != offer["network"]:
-        raise _error("invalid_network", "accepted.network was not offered")
+        raise _make_error("invalid_network", "accepted.network was not offered")
     if accepted != offer:
-        raise _error("invalid_payment_requirements", "accepted is not the offered entry, verbatim")
+        raise _make_error("invalid_payment_requirements", "accepted is not the offered entry, verbatim")
     resource = payment.get("resource")
     if resource is not None and (not isinstance(resource, dict) or resource.get("url") != resource_url):
-        raise _error("invalid_payment_requirements", "resource.url is another invoice's")
+        raise _make_error("invalid_payment_requirements", "resource.url is another invoice's")
 
 
-def _authorization(payment: dict[str, Any]) -> tuple[dict[str, str], str]:
+def _read_authorization(payment: dict[str, Any]) -> tuple[dict[str, str], str]:
     payload = payment.get("payload")
     authorization = payload.get("authorization") if isinstance(payload, dict) else None
     signature = payload.get("signature") if isinstance(payload, dict) else None
     if not isinstance(authorization, dict):
-        raise _error("invalid_payload", "payload.authorization is missing")
+        raise _make_error("invalid_payload", "payload.authorization is missing")
     for name, (_, form) in _FIELDS.items():
         value = authorization.get(name)
         if not isinstance(value, str) or not form.fullmatch(value):
-            raise _error("invalid_payload", f"payload.authorization.{name} is malformed")
+            raise _make_error("invalid_payload", f"payload.authorization.{name} is malformed")
     if not isinstance(signature, str) or not _SIGNATURE.fullmatch(signature):
-        raise _error("invalid_exact_evm_payload_signature", "payload.signature is not 65 bytes of hex")
+        raise _make_error("invalid_exact_evm_payload_signature", "payload.signature is not 65 bytes of hex")
     return {name: authorization[name] for name in _FIELDS}, signature
 
 
 def _check_terms(authorization: dict[str, str], offer: dict[str, Any], now: datetime) -> None:
     code = "invalid_exact_evm_payload"
     if authorization["to"].lower() != offer["payTo"].lower():
-        raise _error(f"{code}_recipient_mismatch", "the money would go elsewhere")
+        raise _make_error(f"{code}_recipient_mismatch", "the money would go elsewhere")
     if authorization["value"] != offer["amount"]:
-        raise _error(f"{code}_authorization_value", "the value is not the amount")
+        raise _make_error(f"{code}_authorization_value", "the value is not the amount")
     moment, valid_before = now.timestamp(), int(authorization["validBefore"])
     if int(authorization["validAfter"]) > moment:
-        raise _error(f"{code}_authorization_valid_after", "not valid yet")
+        raise _make_error(f"{code}_authorization_valid_after", "not valid yet")
     if valid_before <= moment:
-        raise _error(f"{code}_authorization_valid_before", "expired")
+        raise _make_error(f"{code}_authorization_valid_before", "expired")
     if valid_before > moment + offer["maxTimeoutSeconds"] + CLOCK_SKEW_S:
-        raise _error(f"{code}_authorization_valid_before", "valid for longer than maxTimeoutSeconds")
+        raise _make_error(f"{code}_authorization_valid_before", "valid for longer than maxTimeoutSeconds")
 
 
-def _signer(authorization: dict[str, str], signature: str, terms: X402Settings) -> str:
+def _find_signer(authorization: dict[str, str], signature: str, terms: X402Settings) -> str:
     """The payer's checksum address, who must be `from`."""
-    payer = _recover(authorization, signature, terms)
+    payer = _recover_address(authorization, signature, terms)
     if payer is None or payer.lower() != authorization["from"].lower():
-        raise _error("invalid_exact_evm_payload_signature", "the authorisation is not signed by from")
+        raise _make_error("invalid_exact_evm_payload_signature", "the authorisation is not signed by from")
     return payer
 
 
-def _recover(authorization: dict[str, str], signature: str, terms: X402Settings) -> str | None:
+def _recover_address(authorization: dict[str, str], signature: str, terms: X402Settings) -> str | None:
     """The checksum address that signed a `TransferWithAuthorization` (EIP-3009), or None for a bad signature."""
-    account, messages = _library()
+    account, messages = _load_library()
     if int(signature[66:130], 16) > _HALF_ORDER:
         return None
     message = messages.encode_typed_data(
@@ -296,7 +301,7 @@ def _recover(authorization: dict[str, str], signature: str, terms: X402Settings)
         return None
 
 
-def _library() -> tuple[Any, Any]:
+def _load_library() -> tuple[Any, Any]:
     try:
         account = importlib.import_module("eth_account").Account
         return account, importlib.import_module("eth_account.messages")

@@ -99,7 +99,7 @@ class Call:
         try:
             # The first reading refuses deep nesting, NaN and bad text; the second, fields given twice and 1e400.
             from_json(self.body, allow_inf_nan=False)
-            return json.loads(self.body, object_pairs_hook=_distinct, parse_float=_finite)
+            return json.loads(self.body, object_pairs_hook=_refuse_repeated, parse_float=_refuse_infinite)
         except ValueError as error:
             raise Refusal(400, f"malformed JSON body: {error}") from error
 
@@ -114,7 +114,7 @@ class Answer:
     media_type: str = "application/json"
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
@@ -123,7 +123,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _finite(text: str) -> float:
+def _refuse_infinite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text} is too large")
@@ -135,7 +135,7 @@ def uuid_or_none(text: str) -> str | None:
     return text.lower() if _UUID.fullmatch(text) else None
 
 
-def integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> int:
+def read_integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> int:
     """A whole number from a query string; 400 for other text or out of range."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or not low <= number <= high:
@@ -143,7 +143,7 @@ def integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> int:
     return number
 
 
-def owned(db: Db, call: Call, table: str, key: str | None, what: str, *, by: str = "id") -> Row:
+def require_owned(db: Db, call: Call, table: str, key: str | None, what: str, *, by: str = "id") -> Row:
     """The caller's organisation's row with this key; the 404 does not reveal what exists elsewhere."""
     sql = f"SELECT * FROM {table} WHERE {by} = ? AND org_id = ?"  # noqa: S608 - own names
     row = db.one(sql, key, call.who.org_id)
@@ -154,4 +154,4 @@ def owned(db: Db, call: Call, table: str, key: str | None, what: str, *, by: str
 
 def experiment_of(db: Db, call: Call) -> Row:
     """The caller's organisation's experiment that the path names."""
-    return owned(db, call, "experiments", uuid_or_none(call.path["experiment_id"]), "experiment")
+    return require_owned(db, call, "experiments", uuid_or_none(call.path["experiment_id"]), "experiment")

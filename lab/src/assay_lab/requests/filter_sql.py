@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from assay_lab.kernel import times
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.requests.core import uuid_or_none
-from assay_lab.requests.filters import Atom, Expression, Node, parse, parse_list, refusal_at
+from assay_lab.requests.filters import Atom, Expression, Node, parse_expression, parse_list, refusal_at
 from assay_lab.vocabulary import SORT_COLUMNS_MAX, snake_case
 
 Kind = Literal["text", "uuid", "enum", "int", "float", "bool", "timestamp", "date", "json", "any"]
@@ -245,7 +245,7 @@ def contains(field: Sql, text: str) -> Sql:
 
 def where(text: str, columns: Mapping[str, Column]) -> Sql:
     """A filter to a condition."""
-    return _Compiler(columns, "filter").condition(parse(text))
+    return _Compiler(columns, "filter").condition(parse_expression(text))
 
 
 def compare(column: Column, operator: str, text: str, name: str) -> Sql:

@@ -111,7 +111,7 @@ class _Parser:
                 raise self.fail("expected ',' or ')'")
 
 
-def parse(text: str, what: str = "filter") -> Expression:
+def parse_expression(text: str, what: str = "filter") -> Expression:
     """One expression; a 400 names the position of an error."""
     parser = _Parser(text, what)
     expression = parser.expression()

@@ -8,11 +8,11 @@ from typing import Any, Final
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.store import Row
 from assay_lab.requests import filter_sql
-from assay_lab.requests.core import Answer, Call, integer
+from assay_lab.requests.core import Answer, Call, read_integer
 from assay_lab.requests.filter_sql import Column, Sql
 from assay_lab.vocabulary import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 
-__all__ = ["Column", "Listing", "Sql", "page"]
+__all__ = ["Column", "Listing", "Sql", "make_page"]
 
 # `equ(field)=value` and its kin, contract 4.1.
 _QUERY_OPERATORS: Final = {"equ": "eq", "geq": "gte", "gtr": "gt", "leq": "lte", "lss": "lt"}
@@ -37,7 +37,7 @@ class Listing:
         return self.source.split()[0]
 
 
-def page(
+def make_page(
     call: Call, listing: Listing, render: Callable[[Row], dict[str, Any]], *, only: tuple[Sql, ...] = ()
 ) -> Answer:
     """`items`, `total`, `count`, `offset` (contract 4.1). `only` are the caller's conditions."""
@@ -45,15 +45,15 @@ def page(
     words = call.lab.settings.words
     wire_names = {next(iter(words.to_wire({name: 0}))): column for name, column in listing.columns.items()}
     listing = replace(listing, columns=wire_names)
-    limit = integer(query.get("limit", str(PAGE_LIMIT_DEFAULT)), "limit", low=1, high=PAGE_LIMIT_MAX)
-    offset = integer(query.get("offset", "0"), "offset", low=0)
-    conditions = [*only, *_conditions(listing, query)]
+    limit = read_integer(query.get("limit", str(PAGE_LIMIT_DEFAULT)), "limit", low=1, high=PAGE_LIMIT_MAX)
+    offset = read_integer(query.get("offset", "0"), "offset", low=0)
+    conditions = [*only, *_list_conditions(listing, query)]
     if listing.by_org:
         conditions.append(Sql(f"{listing.table}.org_id = ?", (call.who.org_id,)))
     clause = " AND ".join(f"({part.text})" for part in conditions) or "1"
     values = tuple(value for part in conditions for value in part.values)
     matching = Sql(f"FROM {listing.source} WHERE {clause}", values)
-    order = _order(listing, query)
+    order = _make_order(listing, query)
     with call.lab.store.transaction() as db:
         [total] = db.column(f"SELECT count(*) {matching.text}", *matching.values)
         rows = db.all(
@@ -67,13 +67,13 @@ def page(
     return Answer({"items": items, "total": total, "count": len(items), "offset": offset})
 
 
-def _order(listing: Listing, query: Mapping[str, str]) -> Sql:
+def _make_order(listing: Listing, query: Mapping[str, str]) -> Sql:
     if query.get("sort", "").strip():
         return filter_sql.order_by(query["sort"], listing.columns, f"{listing.table}.seq")
     return Sql(listing.order.format(table=listing.table))
 
 
-def _conditions(listing: Listing, query: Mapping[str, str]) -> list[Sql]:
+def _list_conditions(listing: Listing, query: Mapping[str, str]) -> list[Sql]:
     found: list[Sql] = []
     if query.get("filter", "").strip():
         found.append(filter_sql.where(query["filter"], listing.columns))

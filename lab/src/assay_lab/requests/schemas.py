@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from assay_lab.kernel.refusals import Body, MachineRail, integral
+from assay_lab.kernel.refusals import Body, MachineRail, accept_integral
 from assay_lab.vocabulary import (
     REPLICATES_MAX,
     REPLICATES_MIN,
@@ -39,7 +39,7 @@ SequenceValue = Annotated[
     Annotated[Residues, Tag("text")] | Annotated[SequenceObject, Tag("object")], Discriminator(_form)
 ]
 Concentration = Annotated[float, Field(ge=0)]
-Replicates = Annotated[int, Field(ge=REPLICATES_MIN, le=REPLICATES_MAX), BeforeValidator(integral)]
+Replicates = Annotated[int, Field(ge=REPLICATES_MIN, le=REPLICATES_MAX), BeforeValidator(accept_integral)]
 Concentrations = Annotated[list[Concentration], Field(min_length=1)]
 
 

@@ -43,7 +43,7 @@ class Violation:
     code: str | None = None  # machine-readable, where the contract has one
 
 
-def refuse(violations: Iterable[Violation]) -> None:
+def refuse_violations(violations: Iterable[Violation]) -> None:
     """Raise one Refusal for all violations, if any; 400 wins over 422, 422 over 404."""
     found = list(violations)
     if found:
@@ -53,21 +53,21 @@ def refuse(violations: Iterable[Violation]) -> None:
         raise Refusal.of_all(status, [violation.text for violation in found], code=code)
 
 
-def shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Violation]]:
+def read_shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Violation]]:
     """The body as the schema's model, or every mismatch."""
     try:
         return schema.model_validate_json(json.dumps(raw)), []
     except ValidationError as error:
         return None, [
             Violation(
-                f"{_place(item['loc'])}: {item['msg'].removeprefix('Value error, ')}",
+                f"{_format_place(item['loc'])}: {item['msg'].removeprefix('Value error, ')}",
                 schema=item["type"] not in _LIMITS,
             )
             for item in error.errors(include_url=False, include_input=False, include_context=False)
         ]
 
 
-def read(
+def read_body(
     schema: type[Schema],
     raw: Any,
     more: Callable[[Schema], Iterable[Violation]] = lambda _body: (),
@@ -75,14 +75,14 @@ def read(
     also: Iterable[Violation] = (),
 ) -> Schema:
     """The body as the schema's model; 400 with every violation, those of `more` and `also` included."""
-    body, mismatches = shape(schema, raw)
-    refuse([*also, *(mismatches if body is None else more(body))])
+    body, mismatches = read_shape(schema, raw)
+    refuse_violations([*also, *(mismatches if body is None else more(body))])
     if body is None:
         raise Refusal(400, "the body does not match its schema")
     return body
 
 
-def _place(loc: tuple[int | str, ...]) -> str:
+def _format_place(loc: tuple[int | str, ...]) -> str:
     parts = list(loc)
     # The schema's own names for the two forms of a sequence value are not part of the caller's path.
     for index in range(2, len(parts)):
@@ -130,7 +130,7 @@ def entries_of_spec(raw: Any) -> list[Entry]:
 
 def sequence_violations(entries: list[Entry], *, earlier: Iterable[Entry] = ()) -> list[Violation]:
     """Letters, names and duplicates, also of the sequences that the experiment has already."""
-    found = [violation for entry in entries for violation in _letters(entry)]
+    found = [violation for entry in entries for violation in _check_letters(entry)]
     seen: dict[tuple[str, str], str] = {}
     names: set[str] = set()
     for entry in earlier:
@@ -153,7 +153,7 @@ def sequence_violations(entries: list[Entry], *, earlier: Iterable[Entry] = ()) 
     return found
 
 
-def _letters(entry: Entry) -> Iterator[Violation]:
+def _check_letters(entry: Entry) -> Iterator[Violation]:
     chains = entry.aa_string.split(CHAIN_SEPARATOR)
     if not all(chains):
         yield Violation(f"{entry.place}: empty sequence or chain", 422)
@@ -221,11 +221,11 @@ def webhook_violations(url: Any, *, allow_http: bool) -> list[Violation]:
     except ValueError:
         return wrong
     secure = parts.scheme == "https" and host
-    local = allow_http and parts.scheme == "http" and host and _loopback(host)
+    local = allow_http and parts.scheme == "http" and host and _is_loopback(host)
     return [] if secure or local else wrong
 
 
-def _loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

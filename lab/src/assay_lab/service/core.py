@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from assay_lab.api import Route, described, find
+from assay_lab.api import Route, find_operation, find_routes
 from assay_lab.experiments.clock_driver import ClockDriver
 from assay_lab.kernel.faults import FaultList, WebhookFault
 from assay_lab.kernel.refusals import Refusal, database_away
@@ -30,7 +30,7 @@ class LabCore:
         self.journal = Journal()
         self.sender = Sender(self.lab, self.webhook_faults)
         self.clock_driver = ClockDriver(self.lab, self.sender)
-        self.seeded = seeding.start(self.lab)
+        self.seeded = seeding.start_lab(self.lab)
         self._threads = False
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class LabCore:
         with self.lab.store.transaction():  # requests wait
             self.clear_faults()
             self.journal.clear()
-            self.seeded = seeding.reset(self.lab)
+            self.seeded = seeding.reset_lab(self.lab)
         self.lab.changed()
         return self.seeded
 
@@ -85,7 +85,7 @@ class LabCore:
         if json_body is not None:
             sent.setdefault("content-type", "application/json")
             body = json.dumps(json_body).encode()
-        routes, parameters = find(path)
+        routes, parameters = find_routes(path)
         if method not in routes:
             raise Refusal(404, "no such path")
         return self.perform(routes[method], path=parameters, query=query or {}, headers=sent, body=body)
@@ -113,7 +113,7 @@ class LabCore:
         try:
             who = self.lab.tokens.authenticate(headers.get("authorization"))
         except sqlite3.Error as error:
-            if str(HTTPStatus.SERVICE_UNAVAILABLE.value) not in described(route)["responses"]:
+            if str(HTTPStatus.SERVICE_UNAVAILABLE.value) not in find_operation(route)["responses"]:
                 raise
             raise database_away() from error  # the token is looked up in what the call asks about
         name_caller(who.org_id, who.token_id)

@@ -10,7 +10,7 @@ from assay_lab.account.handlers import DEFAULT_POLICY, add_user, create_organiza
 from assay_lab.billing import specs
 from assay_lab.experiments import orders, state_machine
 from assay_lab.kernel.refusals import Refusal
-from assay_lab.kernel.store import RESET_TABLES, Db, load
+from assay_lab.kernel.store import RESET_TABLES, Db, decode_row
 from assay_lab.measure import CATALOG
 from assay_lab.requests.core import Lab
 from assay_lab.tokens.permissions import ROLES, Role
@@ -41,7 +41,7 @@ class Seeded:
         return asdict(self)
 
 
-def start(lab: Lab) -> Seeded:
+def start_lab(lab: Lab) -> Seeded:
     """Load the catalog, and give the default organisation tokens for this start of the lab."""
     with lab.store.transaction() as db:
         _load_catalog(lab, db)
@@ -52,10 +52,10 @@ def start(lab: Lab) -> Seeded:
             "viewer": lab.settings.viewer_token,
             "partner": lab.settings.partner_token,
         }
-        return _tokens(lab, db, org_id, DEFAULT_SLUG, given)
+        return _make_tokens(lab, db, org_id, DEFAULT_SLUG, given)
 
 
-def organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None) -> Seeded:
+def add_organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None) -> Seeded:
     """A further organisation with its own clock and tokens; 400 for a bad slug or policy, 409 for a taken slug."""
     if not slug.isascii() or not slug.isalnum() or slug != slug.lower():
         raise Refusal(400, "slug: lower-case letters and digits only")
@@ -66,29 +66,29 @@ def organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None
         if db.one("SELECT 1 FROM organizations WHERE slug = ?", slug):
             raise Refusal(409, f"organization {slug!r} exists already")
         org_id = create_organization(lab, db, slug=slug, name=name, policy=policy or DEFAULT_POLICY)
-        return _tokens(lab, db, org_id, slug, {})
+        return _make_tokens(lab, db, org_id, slug, {})
 
 
-def email(role: str, slug: str = DEFAULT_SLUG) -> str:
+def make_email(role: str, slug: str = DEFAULT_SLUG) -> str:
     """Address of the user of this role that an organisation begins with."""
     return f"{role}@{slug}.example"
 
 
-def reset(lab: Lab) -> Seeded:
+def reset_lab(lab: Lab) -> Seeded:
     """Empty the lab. Tokens given in the settings stay valid; random ones are replaced."""
     with lab.store.transaction() as db:
         for table in RESET_TABLES:
             db.run(f"DELETE FROM {table}")  # noqa: S608 - own names
-        return start(lab)
+        return start_lab(lab)
 
 
-def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str | None]) -> Seeded:
+def _make_tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str | None]) -> Seeded:
     """A user and a token for each role. A text given in the settings is the same token at every start, for ever."""
     scaled = lab.settings.clock_mode == "scaled"
     end = _NEVER if scaled else lab.clock.now(org_id) + timedelta(days=START_DAYS)
     texts: dict[Role, str] = {}
     for role in ROLES:
-        user_id = _user(lab, db, org_id, email(role, slug), role)
+        user_id = _make_user(lab, db, org_id, make_email(role, slug), role)
         name = f"{role} of the lab's start"
         text = given.get(role)
         if text is None:
@@ -104,7 +104,7 @@ def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str |
     return Seeded(org_id, texts["member"], texts["viewer"], texts["partner"])
 
 
-def _user(lab: Lab, db: Db, org_id: str, email: str, role: str) -> str:
+def _make_user(lab: Lab, db: Db, org_id: str, email: str, role: str) -> str:
     row = db.one("SELECT id FROM users WHERE email = ?", email)
     at = lab.clock.now(org_id)
     return row["id"] if row else add_user(db, org_id=org_id, email=email, role=role, at=at)
@@ -122,10 +122,12 @@ def _load_catalog(lab: Lab, db: Db) -> None:
         )
 
 
-def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequences: int) -> list[str]:
+def fill_experiments(
+    lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequences: int
+) -> list[str]:
     """Make affinity experiments in one transaction, a second of lab time apart up to now, oldest first; their ids."""
     now = lab.clock.now(org_id)
-    org = load(db.one("SELECT * FROM organizations WHERE id = ?", org_id) or {}, "payment_policy")
+    org = decode_row(db.one("SELECT * FROM organizations WHERE id = ?", org_id) or {}, "payment_policy")
     db.run("UPDATE organizations SET experiments = experiments + ? WHERE id = ?", experiments, org_id)
     target = db.one("SELECT id FROM targets WHERE pricing LIKE '%per_sequence%' ORDER BY seq LIMIT 1") or {}
     spec = {"experiment_type": ExperimentType.AFFINITY, "method": Method.BLI, "target_id": target.get("id")}
@@ -135,7 +137,7 @@ def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequenc
         number = org["experiments"] + place + 1
         at = now - timedelta(seconds=experiments - 1 - place)
         name, rail = f"filled in {number}", org["payment_policy"][0]
-        row = orders.draft(org, number, spec, priced, name=name, payment_method=rail, at=at)
+        row = orders.make_draft(org, number, spec, priced, name=name, payment_method=rail, at=at)
         db.insert("experiments", row)
         _add_sequences(db, row["id"], number, sequences, at)
         ids.append(row["id"])
@@ -144,7 +146,7 @@ def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequenc
         if stage == "ordered":
             orders.accept_at_once(lab, db, experiment, now)
         else:
-            state_machine.submitted(lab, db, experiment, now)
+            state_machine.mark_submitted(lab, db, experiment, now)
     return ids
 
 

@@ -128,11 +128,11 @@ class Seal:
         # without this, some tokens that were cut off or changed would pass.
         if biscuit.to_base64() != shape[2]:
             raise BadToken
-        claims = _claims(blocks[0])
+        claims = _read_claims(blocks[0])
         if claims.slug != shape[1]:
             raise BadToken
-        expiries = [_moment(found) for block in blocks for found in _EXPIRY.findall(block)]
-        policies = [policy for block in blocks[1:] for policy in _policies(block)]
+        expiries = [_read_moment(found) for block in blocks for found in _EXPIRY.findall(block)]
+        policies = [policy for block in blocks[1:] for policy in _read_policies(block)]
         return Opened(
             claims,
             biscuit,
@@ -153,11 +153,11 @@ class Seal:
         return text
 
 
-def _moment(text: str) -> datetime:
+def _read_moment(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 
-def _claims(block: str) -> Claims:
+def _read_claims(block: str) -> Claims:
     # Only the lab signs authority blocks, with ids, slugs and role names: no value holds a quotation mark.
     facts = dict(_FACT.findall(block))
     return Claims(
@@ -167,11 +167,11 @@ def _claims(block: str) -> Claims:
         facts["role"],
         facts.get("user"),
         facts.get("session"),
-        _moment(_EXPIRY.findall(block)[0]),
+        _read_moment(_EXPIRY.findall(block)[0]),
     )
 
 
-def _policies(block: str) -> Sequence[tuple[str, ...]]:
+def _read_policies(block: str) -> Sequence[tuple[str, ...]]:
     found = []
     for text in _POLICY.findall(block):
         try:

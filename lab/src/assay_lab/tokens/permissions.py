@@ -60,12 +60,12 @@ CAPABILITIES: Final[Mapping[str, tuple[Action, ...]]] = {
 }
 
 
-def plural(resource: str) -> str:
+def make_plural(resource: str) -> str:
     """`experiments` of `experiment`: the other spelling that restrictions may use."""
     return "identities" if resource == "identity" else f"{resource}s"
 
 
-def may(role: str, action: str, resource: str) -> bool:
+def is_permitted(role: str, action: str, resource: str) -> bool:
     """Whether a role allows it (contract 5.3: members read and write, viewers read, partners also mint)."""
     if resource == PARTNER_ONLY:
         return role == "partner"
@@ -78,11 +78,11 @@ def of_role(role: str) -> list[tuple[str, str]]:
         (resource, action)
         for resource, actions in CAPABILITIES.items()
         for action in actions
-        if may(role, action, resource)
+        if is_permitted(role, action, resource)
     ]
 
 
-_SINGULAR: Final = {plural(resource): resource for resource in RESOURCES}
+_SINGULAR: Final = {make_plural(resource): resource for resource in RESOURCES}
 
 
 def _one_of(known: tuple[str, ...]) -> Callable[[str], str]:
@@ -94,12 +94,12 @@ def _one_of(known: tuple[str, ...]) -> Callable[[str], str]:
     return check
 
 
-def _singular(value: str) -> str:
+def _make_singular(value: str) -> str:
     """Restrictions name resources as routes do; the plural spelling means the same."""
     return _SINGULAR.get(value, value)
 
 
-def _whole(value: datetime) -> datetime:
+def _round_to_seconds(value: datetime) -> datetime:
     """As a token keeps it: whole seconds of UTC, rounded down. RFC 3339 needs an offset (contract 1)."""
     if value.tzinfo is None:
         raise ValueError("a time needs a zone, such as Z")
@@ -109,10 +109,10 @@ def _whole(value: datetime) -> datetime:
         raise ValueError("lies outside the calendar") from error
 
 
-Moment = Annotated[datetime, AfterValidator(_whole)]
+Moment = Annotated[datetime, AfterValidator(_round_to_seconds)]
 _Resource = Annotated[
     str,
-    AfterValidator(_singular),
+    AfterValidator(_make_singular),
     AfterValidator(_one_of(RESOURCES)),
 ]
 _Action = Annotated[str, AfterValidator(_one_of(ACTIONS))]
@@ -155,7 +155,7 @@ _CHECKS: Final = {
 }
 
 
-def checks(wanted: Restrictions) -> tuple[str, dict[str, Any]]:
+def make_checks(wanted: Restrictions) -> tuple[str, dict[str, Any]]:
     """The block's text and the values of its parameters; each restriction is one check."""
     given = {name: value for name in _CHECKS if (value := getattr(wanted, name))}
     values: dict[str, Any] = {
@@ -168,7 +168,7 @@ def checks(wanted: Restrictions) -> tuple[str, dict[str, Any]]:
     return "\n".join(_CHECKS[name] for name in given), values
 
 
-def spec(wanted: Restrictions) -> dict[str, Any]:
+def make_spec(wanted: Restrictions) -> dict[str, Any]:
     """`attenuation_spec` of the token's record: the restrictions as requested."""
     kept = wanted.model_dump(mode="json", exclude_none=True)
     if wanted.expires_at is not None:
@@ -176,7 +176,7 @@ def spec(wanted: Restrictions) -> dict[str, Any]:
     return kept
 
 
-def facts(
+def make_facts(
     *, action: str, resource: str, destructive: bool, at: datetime, method: str | None
 ) -> tuple[str, dict[str, Any]]:
     """What a request is, for the checks of its token: action on a resource (singular) at lab time `at`.
@@ -186,7 +186,7 @@ def facts(
     values: dict[str, Any] = {
         "action": action,
         "resource": resource,
-        "resources": plural(resource),
+        "resources": make_plural(resource),
         "destructive": destructive or action in DESTRUCTIVE,
         "time": at,
         "payment": method is not None,

@@ -31,7 +31,7 @@ class Grant:
         """Whether every check of the token passes, regardless of the role; 500 when checking takes too long."""
         if self.opened.is_root:
             return True
-        code, values = permissions.facts(
+        code, values = permissions.make_facts(
             action=action, resource=resource, destructive=destructive, at=self.at, method=method
         )
         builder: Any = AuthorizerBuilder(f"{code} allow if true;", values)  # its stub lacks the limits

@@ -106,7 +106,7 @@ class Tokens:
         expires_at: datetime,
     ) -> None:
         """Let a fixed text act as a token; its record survives restarts, with children and revocation."""
-        digest = _digest(text)
+        digest = _digest_text(text)
         self._fixed.setdefault(digest, None)
         end = expires_at.replace(microsecond=0)
         row = db.one("SELECT id FROM tokens WHERE alias = ?", digest.hex())
@@ -120,7 +120,7 @@ class Tokens:
 
     def _genuine(self, db: Db, text: str) -> str:
         """The token that a fixed text represents, rewritten when its record has changed; other texts are themselves."""
-        digest = _digest(text)
+        digest = _digest_text(text)
         if digest not in self._fixed:
             return text
         row = db.one("SELECT * FROM tokens WHERE alias = ?", digest.hex())
@@ -147,7 +147,7 @@ class Tokens:
             raise Refusal(401, _UNAUTHORIZED)
         now = self._clock.now(root["org_id"])
         claims = opened.claims
-        ended = claims.session is not None and not sessions.alive(db, claims.session)  # contract 5.7
+        ended = claims.session is not None and not sessions.is_alive(db, claims.session)  # contract 5.7
         if opened.expires_at <= now:
             raise Refusal(401, _EXPIRED)
         if ended:
@@ -164,7 +164,7 @@ class Tokens:
         )
 
     def _open(self, token: str) -> Opened:
-        digest = _digest(token)
+        digest = _digest_text(token)
         opened = self._opened.get(digest)
         if opened is None:
             try:
@@ -195,7 +195,7 @@ class Tokens:
         if resource == SELF:
             return
         capability = f"{resource}:{action}"
-        if not permissions.may(who.role, action, resource):
+        if not permissions.is_permitted(who.role, action, resource):
             raise Refusal(403, f"missing capability {capability}: the token's role is {who.role}")
         if who.grant is None or who.grant.allows(action, resource, destructive=destructive):
             return
@@ -210,7 +210,7 @@ class Tokens:
     def attenuate(self, db: Db, token: str, wanted: Restrictions, name: str, parent: Row) -> Minted:
         """Append restrictions and record the result under its nearest recorded `parent`; 400 if no block fits."""
         source = self._open(self._genuine(db, token))
-        code, values = permissions.checks(wanted)
+        code, values = permissions.make_checks(wanted)
         try:
             text = self._seal.append(source, code, values)
             opened = self._seal.read(text)
@@ -229,7 +229,7 @@ class Tokens:
                 "revocation_id": opened.revocation_ids[-1],
                 "root_token_id": source.claims.token_id,
                 "parent_token_id": parent["id"],
-                "attenuation_spec": permissions.spec(wanted),
+                "attenuation_spec": permissions.make_spec(wanted),
                 "created_at": self._clock.now(parent["org_id"]),
                 "expires_at": opened.expires_at,
             },
@@ -246,7 +246,7 @@ class Tokens:
         )
 
 
-def _digest(text: str) -> bytes:
+def _digest_text(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 

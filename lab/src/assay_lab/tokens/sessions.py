@@ -36,7 +36,7 @@ class Session:
 def sign_in_link(settings: LabSettings, email: str) -> str:
     """The address that signs this user in; it is as good as a password."""
     name = urlsafe_b64encode(email.lower().encode()).decode().rstrip("=")
-    return f"{settings.base_url}/portal/sign-in/{name}.{_signature(settings, email)}/"
+    return f"{settings.base_url}/portal/sign-in/{name}.{_sign_email(settings, email)}/"
 
 
 def user_of(settings: LabSettings, db: Db, key: str) -> Row | None:
@@ -46,23 +46,23 @@ def user_of(settings: LabSettings, db: Db, key: str) -> Row | None:
         email = urlsafe_b64decode(name + "=" * (-len(name) % 4)).decode()
     except ValueError:
         return None
-    if not hmac.compare_digest(signature.encode(), _signature(settings, email).encode()):
+    if not hmac.compare_digest(signature.encode(), _sign_email(settings, email).encode()):
         return None
     return db.one(f"{_USERS} WHERE u.email = ?", email.lower())
 
 
-def begin(db: Db, user: Row) -> str:
+def begin_session(db: Db, user: Row) -> str:
     """A session for the user; the value of its cookie."""
     cookie = secrets.token_urlsafe(32)
     expires_at = time.time() + _SESSION_SECONDS
-    row = {"id": digest(cookie), "user_id": user["id"], "csrf": secrets.token_urlsafe(24)}
+    row = {"id": digest_secret(cookie), "user_id": user["id"], "csrf": secrets.token_urlsafe(24)}
     db.insert("portal_sessions", row | {"expires_at": expires_at})
     return cookie
 
 
-def find(db: Db, cookie: str | None) -> Session | None:
+def find_session(db: Db, cookie: str | None) -> Session | None:
     """The living session of a cookie."""
-    return by_id(db, digest(cookie)) if cookie else None
+    return by_id(db, digest_secret(cookie)) if cookie else None
 
 
 def by_id(db: Db, session_id: str) -> Session | None:
@@ -72,13 +72,13 @@ def by_id(db: Db, session_id: str) -> Session | None:
     return Session(row["id"], user, row["csrf"], row["expires_at"]) if row and user else None
 
 
-def alive(db: Db, session_id: str) -> bool:
+def is_alive(db: Db, session_id: str) -> bool:
     """Whether the session still runs: its tokens end with it (contract 5.7)."""
     sql = "SELECT 1 FROM portal_sessions WHERE id = ? AND expires_at > ?"
     return db.one(sql, session_id, time.time()) is not None
 
 
-def end(db: Db, session_id: str) -> None:
+def end_session(db: Db, session_id: str) -> None:
     """Delete the session; its tokens end with it."""
     db.run("DELETE FROM portal_sessions WHERE id = ?", session_id)
 
@@ -89,11 +89,11 @@ _USERS = (
 )
 
 
-def _signature(settings: LabSettings, email: str) -> str:
+def _sign_email(settings: LabSettings, email: str) -> str:
     message = f"sign-in {email.lower()}".encode()
     return hmac.new(settings.portal_secret.encode(), message, hashlib.sha256).hexdigest()
 
 
-def digest(secret: str) -> str:
+def digest_secret(secret: str) -> str:
     """What is stored of a cookie, a key or a code."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

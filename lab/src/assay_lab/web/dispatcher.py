@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay_lab.api import Route, find
+from assay_lab.api import Route, find_routes
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.settings import API_PREFIX
 from assay_lab.requests.core import Answer
@@ -37,7 +37,7 @@ class Dispatcher:
         if scope["type"] != "http" or not scope["path"].startswith(API_PREFIX):
             await self._behind(scope, receive, send)
             return
-        routes, parameters = find(scope["path"].removeprefix(API_PREFIX))
+        routes, parameters = find_routes(scope["path"].removeprefix(API_PREFIX))
         if not routes:
             await self._behind(scope, receive, send)
             return
@@ -46,7 +46,7 @@ class Dispatcher:
             response = await self._answer(route, parameters, request)
         else:
             allowed = {"Allow": ", ".join(sorted(routes))}
-            response = error(self._core, request, 405, "method not allowed here", headers=allowed)
+            response = make_error(self._core, request, 405, "method not allowed here", headers=allowed)
         await response(scope, receive, send)
 
     async def _answer(self, route: Route, path: Mapping[str, str], request: Request) -> Response:
@@ -56,15 +56,15 @@ class Dispatcher:
             path=path,
             query=dict(request.query_params),
             headers=dict(request.headers),
-            body=await _body(request),
+            body=await _read_body(request),
         )
         try:
             answer = await self._run(perform)
         except Refusal as refusal:
-            return refused(self._core, request, refusal)
+            return make_refusal(self._core, request, refusal)
         except Exception:
             logger.exception("the lab failed on %s %s", request.method, request.scope["path"])
-            return error(self._core, request, 500, "internal server error")
+            return make_error(self._core, request, 500, "internal server error")
         return self._rendered(answer, request)
 
     async def _run(self, perform: Callable[[], Answer]) -> Answer:
@@ -80,10 +80,10 @@ class Dispatcher:
         body = self._core.lab.settings.words.to_wire(answer.body)
         if answer.status >= HTTPStatus.BAD_REQUEST:
             body |= {"request_id": _request_id(request)}  # contract 2.12, also of a 402
-        return _json(body, answer.status, answer.headers)
+        return _make_json(body, answer.status, answer.headers)
 
 
-def error(
+def make_error(
     core: LabCore,
     request: Request,
     status: int,
@@ -94,17 +94,17 @@ def error(
 ) -> Response:
     """The error body of contract 2.12."""
     body = {"error": message, "request_id": _request_id(request), **(extra or {})}
-    return _json(core.lab.settings.words.to_wire(body), status, headers)
+    return _make_json(core.lab.settings.words.to_wire(body), status, headers)
 
 
-def refused(core: LabCore, request: Request, refusal: Refusal) -> Response:
+def make_refusal(core: LabCore, request: Request, refusal: Refusal) -> Response:
     """A refusal as a response."""
     extra = ({"code": refusal.code} if refusal.code else {}) | refusal.extra
     headers = {"WWW-Authenticate": "Bearer"} if refusal.status == HTTPStatus.UNAUTHORIZED else {}
-    return error(core, request, refusal.status, refusal.message, extra=extra, headers=headers)
+    return make_error(core, request, refusal.status, refusal.message, extra=extra, headers=headers)
 
 
-def _json(body: Any, status: int, headers: Mapping[str, str] | None) -> Response:
+def _make_json(body: Any, status: int, headers: Mapping[str, str] | None) -> Response:
     return Response(json.dumps(body), status, headers, "application/json")
 
 
@@ -112,7 +112,7 @@ def _request_id(request: Request) -> str:
     return str(getattr(request.state, "request_id", "req_none"))
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     """All that arrived: unlike `request.body()`, a connection that breaks ends the body without an error."""
     pieces: list[bytes] = []
     while True:

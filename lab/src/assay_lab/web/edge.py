@@ -116,15 +116,15 @@ class Edge:
         """Send the answer as the fault wants it: whole, late, cut or not at all."""
         fault = exchange.fault
         if not exchange.answered:
-            await _close(exchange.scope, receive)
+            await _close_connection(exchange.scope, receive)
             return
         if not any(name == b"x-request-id" for name, _ in exchange.headers):
             exchange.headers.append((b"x-request-id", exchange.request_id.encode()))
         if fault is not None and fault.action == "late_answer":
             await asyncio.sleep(fault.seconds)
         if fault is not None and fault.action == "truncate":
-            await exchange.send(send, keep=_part(fault, exchange.body))
-            await _close(exchange.scope, receive, flush=True)
+            await exchange.send(send, keep=_count_sent_bytes(fault, exchange.body))
+            await _close_connection(exchange.scope, receive, flush=True)
         else:
             await exchange.send(send)
 
@@ -202,12 +202,12 @@ class Edge:
         )
 
 
-def _part(fault: Fault, body: bytes) -> int:
+def _count_sent_bytes(fault: Fault, body: bytes) -> int:
     """How many bytes of a cut body are sent: at least one is missing."""
     return min(len(body) // 2 if fault.keep_bytes is None else fault.keep_bytes, len(body) - 1)
 
 
-async def _close(scope: Scope, receive: Receive, *, flush: bool = False) -> None:
+async def _close_connection(scope: Scope, receive: Receive, *, flush: bool = False) -> None:
     """Close the connection and wait until the server has noticed; `flush` sends what is written first."""
     connection = scope["state"].get("connection")
     if connection is None:

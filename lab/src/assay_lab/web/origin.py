@@ -37,7 +37,7 @@ def lab_names(listening: str, allowed: Iterable[str] = ()) -> frozenset[str]:
     for name in allowed:
         if not (re.fullmatch(_NAME, name) or _is_address(name)):
             raise ConfigurationError(f"--allow-host {name!r}: give the name alone, such as lab.example.org")
-    return frozenset(map(_normalize, names))
+    return frozenset(map(_normalize_name, names))
 
 
 class OwnPagesOnly:
@@ -67,13 +67,13 @@ class OwnPagesOnly:
     def _refuse(self, headers: Headers, method: str) -> JSONResponse | None:
         hosts = headers.getlist("host")
         host = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-        if host is None or _normalize(host["name"]) not in self._names:
-            return _refusal(
+        if host is None or _normalize_name(host["name"]) not in self._names:
+            return _make_refusal(
                 HTTPStatus.MISDIRECTED_REQUEST,
                 "the lab does not answer for this host; if it is one of the lab's names, start it with --allow-host NAME",
             )
-        if not self._is_own_page(_normalize(host["name"]), host["port"], headers, method):
-            return _refusal(
+        if not self._is_own_page(_normalize_name(host["name"]), host["port"], headers, method):
+            return _make_refusal(
                 HTTPStatus.FORBIDDEN, "the lab answers no page of another origin; open the lab's own address"
             )
         return None
@@ -93,13 +93,13 @@ class OwnPagesOnly:
         default = _PORTS[origin["scheme"].lower()]
         if int(origin["port"] or default) != int(host_port or default):
             return False
-        name = _normalize(origin["name"])
+        name = _normalize_name(origin["name"])
         # The same name and port, and yet another site to the browser: the scheme is another.
         return is_own_site if name == host else name in self._names
 
 
 @lru_cache
-def _normalize(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """A name as it is compared: lower case, without brackets and final dot, addresses in one form."""
     bare = name.lower().removesuffix(".").strip("[]")
     return str(ip_address(bare)) if _is_address(bare) else bare
@@ -113,7 +113,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _refusal(status: HTTPStatus, reason: str) -> JSONResponse:
+def _make_refusal(status: HTTPStatus, reason: str) -> JSONResponse:
     return JSONResponse({"error": reason}, status)
 
 

@@ -31,7 +31,7 @@ from assay_lab.kernel.settings import API_PREFIX, LabSettings
 from assay_lab.portal import account_pages, experiment_pages
 from assay_lab.service import seeding
 from assay_lab.service.core import LabCore
-from assay_lab.web.dispatcher import Dispatcher, error, refused
+from assay_lab.web.dispatcher import Dispatcher, make_error, make_refusal
 from assay_lab.web.edge import Edge
 from assay_lab.web.origin import OwnPagesOnly, lab_names
 from assay_lab.web.tool_endpoint import ToolEndpoint
@@ -67,7 +67,7 @@ def create_app(core: LabCore) -> ASGIApp:
     """The lab's ASGI application, for programs and for pages of its own origin."""
     app = FastAPI(redirect_slashes=False, openapi_url=None)
     app.state.core = core
-    _describe(app, core)
+    _describe_app(app, core)
     app.include_router(sim_actions.router, prefix="/_sim")
     app.include_router(sim_deliveries.router, prefix="/_sim")
     app.include_router(experiment_pages.router, prefix="/portal")
@@ -81,7 +81,7 @@ def create_app(core: LabCore) -> ASGIApp:
     return _SaysSimulated(OwnPagesOnly(edge, names))
 
 
-def _describe(app: FastAPI, core: LabCore) -> None:
+def _describe_app(app: FastAPI, core: LabCore) -> None:
     @app.get(f"{API_PREFIX}/openapi.json")
     def openapi(request: Request) -> Response:
         partner = _is_partner(core, request.headers.get("authorization"))
@@ -105,18 +105,18 @@ def _is_partner(core: LabCore, header: str | None) -> bool:
 def _handle_errors(app: FastAPI, core: LabCore) -> None:
     @app.exception_handler(Refusal)
     async def refusal(request: Request, problem: Refusal) -> Response:
-        return refused(core, request, problem)
+        return make_refusal(core, request, problem)
 
     @app.exception_handler(HTTPException)
     async def not_routed(request: Request, problem: HTTPException) -> Response:
         known = problem.status_code != HTTPStatus.NOT_FOUND
         message = "method not allowed here" if known else "no such path"
-        return error(core, request, problem.status_code, message, headers=problem.headers)
+        return make_error(core, request, problem.status_code, message, headers=problem.headers)
 
     @app.exception_handler(Exception)
     async def broken(request: Request, problem: Exception) -> Response:
         logger.error("the lab failed on %s %s", request.method, request.url.path, exc_info=problem)
-        return error(core, request, 500, "internal server error")
+        return make_error(core, request, 500, "internal server error")
 
 
 try:  # where it is installed, as uvicorn also takes it
@@ -168,7 +168,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def run(
+def run_server(
     settings: LabSettings, *, host: str, port: int, public_url: str | None, until_input_ends: bool
 ) -> None:
     """Serve until a signal, or until standard input closes; print one JSON line with address and tokens when ready."""
@@ -185,7 +185,7 @@ def run(
         timeout_graceful_shutdown=3,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
-    server = _Server(config, lambda: _announce(core))
+    server = _Server(config, lambda: _announce_address(core))
     if until_input_ends:
         threading.Thread(target=_watch_input, args=(server,), daemon=True).start()
     core.start()
@@ -195,7 +195,7 @@ def run(
         core.close()
 
 
-def _announce(core: LabCore) -> None:
+def _announce_address(core: LabCore) -> None:
     settings = core.lab.settings
     line = {
         "base_url": settings.base_url,
@@ -204,7 +204,7 @@ def _announce(core: LabCore) -> None:
         "partner_token": core.seeded.partner_token,
         "token_public_key": core.lab.tokens.public_key,
         "mcp_url": f"{settings.base_url}/mcp",
-        "portal_url": core.sign_in_link(seeding.email("member")),
+        "portal_url": core.sign_in_link(seeding.make_email("member")),
         "sim_token": settings.sim_token,
         "organization_id": core.seeded.organization_id,
     }

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from assay_lab.account import oauth
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.service.core import LabCore
-from assay_lab.web.dispatcher import error
+from assay_lab.web.dispatcher import make_error
 
 INSTALL: Final = "the tool endpoint needs mcp: pip install mcp"
 
@@ -25,7 +25,7 @@ class ToolEndpoint:
 
     def __init__(self, core: LabCore, edge: ASGIApp) -> None:
         self._core = core
-        self._server = _InBackground(lambda: _make(core, edge))
+        self._server = _InBackground(lambda: _make_endpoint(core, edge))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI entry point."""
@@ -35,30 +35,30 @@ class ToolEndpoint:
             server: ASGIApp = await self._server.running()
             await run_in_threadpool(self._core.lab.tokens.authenticate, header)
             if request.method != "POST":  # no session: there is nothing to listen to, and nothing to end
-                server = error(
+                server = make_error(
                     self._core, request, 405, "the tool endpoint takes POST", headers={"Allow": "POST"}
                 )
         except ImportError:
             logger.exception("no tool endpoint")
-            server = error(self._core, request, 501, INSTALL)
+            server = make_error(self._core, request, 501, INSTALL)
         except Refusal as refusal:
             challenge = {"WWW-Authenticate": self._challenge(header)}
-            server = error(self._core, request, refusal.status, refusal.message, headers=challenge)
+            server = make_error(self._core, request, refusal.status, refusal.message, headers=challenge)
         await server(scope, receive, send)
 
     def _challenge(self, header: str | None) -> str:
         """Where a client learns how to sign in (RFC 9728)."""
         base_url = self._core.lab.settings.base_url
         parts = ['error="invalid_token"'] if header else []
-        if oauth.offered(base_url):
+        if oauth.is_offered(base_url):
             parts.append(f'resource_metadata="{base_url}{oauth.METADATA}/mcp"')
         return f"Bearer {', '.join(parts)}".rstrip()
 
 
-def _make(core: LabCore, edge: ASGIApp) -> Starlette:
+def _make_endpoint(core: LabCore, edge: ASGIApp) -> Starlette:
     from assay_lab.web import tool_server  # noqa: PLC0415 - an extra, and slow to import
 
-    return tool_server.create(core, edge)
+    return tool_server.create_server(core, edge)
 
 
 class _InBackground:

@@ -23,7 +23,7 @@ from assay_lab.api import DOCUMENT_VERSION
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.service.core import LabCore
 from assay_lab.web.edge import HeldAnswer
-from assay_lab.web.tools import Request, Tool, catalog
+from assay_lab.web.tools import Request, Tool, list_tools
 
 PATH: Final = "/mcp"
 _RESULT: Final = {
@@ -82,7 +82,7 @@ class _Exchange(HeldAnswer):
         return _Reply(self.status, kept, media_type, self.body)
 
 
-def create(core: LabCore, edge: ASGIApp) -> Starlette:
+def create_server(core: LabCore, edge: ASGIApp) -> Starlette:
     """The ASGI application at /mcp; its lifespan must be running while it serves."""
     protocol = _Protocol(core, edge)
     server: Server[Any] = Server(
@@ -108,7 +108,7 @@ class _Protocol:
     def __init__(self, core: LabCore, edge: ASGIApp) -> None:
         self._core = core
         self._edge = edge
-        self._tools = catalog(core.lab.settings.words)
+        self._tools = list_tools(core.lab.settings.words)
 
     async def list_tools(self, ctx: Any, _params: Any) -> types.ListToolsResult:
         """All tools; those of partners only for partner tokens (contract 5.3)."""
@@ -116,7 +116,7 @@ class _Protocol:
         who = await run_in_threadpool(self._core.lab.tokens.authenticate, header)
         partner = who.role == "partner"
         return types.ListToolsResult(
-            tools=[_described(tool) for tool in self._tools.values() if partner or not tool.partner]
+            tools=[_describe_tool(tool) for tool in self._tools.values() if partner or not tool.partner]
         )
 
     async def call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -130,9 +130,11 @@ class _Protocol:
             # No request was made of it: it has the id of the call itself.
             request_id = ctx.request.state.request_id
             body = {"error": refusal.message, "request_id": request_id}
-            return _result({"status": refusal.status, "headers": {"x-request-id": request_id}, "body": body})
+            return _make_result(
+                {"status": refusal.status, "headers": {"x-request-id": request_id}, "body": body}
+            )
         try:
-            reply = await _send(
+            reply = await _send_request(
                 self._edge,
                 request,
                 authorization=ctx.request.headers.get("authorization", ""),
@@ -140,10 +142,10 @@ class _Protocol:
             )
         except (_LostAnswer, ConnectionResetError) as lost:
             raise MCPError(types.INTERNAL_ERROR, "the connection broke") from lost
-        return _answered(reply, self._core.lab.settings.base_url + request.path)
+        return _make_answer(reply, self._core.lab.settings.base_url + request.path)
 
 
-def _described(tool: Tool) -> types.Tool:
+def _describe_tool(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -159,20 +161,20 @@ def _described(tool: Tool) -> types.Tool:
     )
 
 
-def _answered(reply: _Reply, uri: str) -> types.CallToolResult:
+def _make_answer(reply: _Reply, uri: str) -> types.CallToolResult:
     content: dict[str, Any] = {"status": reply.status, "headers": dict(reply.headers), "body": None}
     if not reply.body:
-        return _result(content)
+        return _make_result(content)
     if reply.media_type == "application/json":
-        return _result(content | {"body": json.loads(reply.body)})
+        return _make_result(content | {"body": json.loads(reply.body)})
     content["file"] = {"media_type": reply.media_type, "size_bytes": len(reply.body), "uri": uri}
     blob = types.BlobResourceContents(
         uri=uri, mime_type=reply.media_type, blob=base64.b64encode(reply.body).decode()
     )
-    return _result(content, types.EmbeddedResource(resource=blob))
+    return _make_result(content, types.EmbeddedResource(resource=blob))
 
 
-def _result(content: dict[str, Any], *files: types.EmbeddedResource) -> types.CallToolResult:
+def _make_result(content: dict[str, Any], *files: types.EmbeddedResource) -> types.CallToolResult:
     # The same once more as text, for clients that do not read structured content.
     text = types.TextContent(text=json.dumps(content))
     return types.CallToolResult(
@@ -182,7 +184,9 @@ def _result(content: dict[str, Any], *files: types.EmbeddedResource) -> types.Ca
     )
 
 
-async def _send(edge: ASGIApp, request: Request, *, authorization: str, outer: Mapping[str, Any]) -> _Reply:
+async def _send_request(
+    edge: ASGIApp, request: Request, *, authorization: str, outer: Mapping[str, Any]
+) -> _Reply:
     """The answer to a tool's request; a fault closes the connection of `outer` and raises _LostAnswer."""
     headers = {**request.headers, "authorization": authorization, "content-length": str(len(request.body))}
     host = [(name, value) for name, value in outer.get("headers", ()) if name == b"host"]

@@ -61,7 +61,7 @@ class Tool:
         path = self.path.format_map({name: quote(left.pop(name), safe="") for name in parts})
         # Lists take every field in the per-field form, and not all of these are listed (contract 4.1).
         names = list(left) if self.method == "GET" else [name for name in self.query if name in left]
-        query = {name: _text(value) for name in names if (value := left.pop(name)) is not None}
+        query = {name: _format_text(value) for name in names if (value := left.pop(name)) is not None}
         body = b""
         if self.has_body or left:
             headers |= {"content-type": "application/json"}
@@ -81,23 +81,23 @@ class Tool:
         return taken
 
 
-def catalog(words: WireWords) -> dict[str, Tool]:
+def list_tools(words: WireWords) -> dict[str, Tool]:
     """All tools by name, in the order of the route table; the description of the API comes last."""
     document = api.document(words, partner=True)
-    made = [_tool(route, document, words) for route in api.ROUTES]
+    made = [_make_tool(route, document, words) for route in api.ROUTES]
     path = f"{API_PREFIX}/openapi.json"
     described = f"GET {path}. The machine-readable description."
     made.append(Tool("description_get", "Describe the API", described, "GET", path))
     return {tool.name: tool for tool in made}
 
 
-def _tool(route: api.Route, document: Mapping[str, Any], words: WireWords) -> Tool:
+def _make_tool(route: api.Route, document: Mapping[str, Any], words: WireWords) -> Tool:
     """The call as openapi.json describes it, its parameters and the fields of its body side by side."""
     path = API_PREFIX + route.path
     item = document["paths"][path]
     operation = item[route.method.lower()]
     schemas = document["components"]["schemas"]
-    body = _body(operation, schemas)
+    body = _describe_body(operation, schemas)
     fields = body.get("properties", {})
     named = document["components"]["parameters"]
     listed = (*item.get("parameters", ()), *operation.get("parameters", ()))
@@ -127,7 +127,7 @@ def _tool(route: api.Route, document: Mapping[str, Any], words: WireWords) -> To
     )
 
 
-def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
+def _describe_body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
     if "requestBody" not in operation:
         return {}
     schema: Mapping[str, Any] = operation["requestBody"]["content"]["application/json"]["schema"]
@@ -138,12 +138,12 @@ def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[s
 
 def _self_contained(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with everything it refers to inside it: a tool client does not read openapi.json."""
-    wanted = _references(schema)
+    wanted = _list_references(schema)
     found: dict[str, Any] = {}
     while left := wanted - set(found):
         name = left.pop()
         found[name] = schemas[name]
-        wanted |= _references(schemas[name])
+        wanted |= _list_references(schemas[name])
     if not found:
         return schema
     text = json.dumps(schema | {"$defs": {name: found[name] for name in sorted(found)}})
@@ -151,7 +151,7 @@ def _self_contained(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[
     return whole
 
 
-def _references(schema: Any) -> set[str]:
+def _list_references(schema: Any) -> set[str]:
     return set(re.findall(rf'"{_COMPONENTS}(\w+)"', json.dumps(schema)))
 
 
@@ -169,7 +169,7 @@ def _headers_schema(words: WireWords) -> dict[str, Any]:
     }
 
 
-def _text(value: Any) -> str:
+def _format_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else json.dumps(value)

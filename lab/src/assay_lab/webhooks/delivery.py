@@ -14,7 +14,7 @@ import httpx
 
 from assay_lab.kernel import times
 from assay_lab.kernel.faults import STALE_SECONDS, FaultList, WebhookFault
-from assay_lab.kernel.store import Db, Row, load
+from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.requests.core import Lab
 from assay_lab.vocabulary import ExperimentStatus
 
@@ -67,7 +67,7 @@ class Attempt:
         return {**dict.fromkeys(self.custom, MASK), **self.headers}
 
 
-def signing(lab: Lab, db: Db, experiment: Row, webhook: Row | None) -> Signing:
+def find_signing_secret(lab: Lab, db: Db, experiment: Row, webhook: Row | None) -> Signing:
     """The experiment's secret, else the organisation's, else the deployment's (contract 6, rule 2)."""
     if experiment["webhook_secret"]:
         return Signing(experiment["webhook_secret"], "experiment", None)
@@ -96,14 +96,14 @@ def organization_secret(db: Db, org_id: str, webhook: Row | None) -> tuple[str |
     return (oldest["secret"], replaced or oldest["replaced_secret"]) if oldest else (None, replaced)
 
 
-def prepare(lab: Lab, db: Db, row: Row, faults: FaultList[WebhookFault]) -> Attempt | None:
+def prepare_attempt(lab: Lab, db: Db, row: Row, faults: FaultList[WebhookFault]) -> Attempt | None:
     """The signed attempt for an outbox row; None when its destination or subject is gone."""
     experiment = db.get("experiments", row["experiment_id"])
     update = db.get("updates", row["update_id"])
-    destination = _destination(db, experiment, row["webhook_id"]) if experiment else None
+    destination = _find_destination(db, experiment, row["webhook_id"]) if experiment else None
     if experiment is None or update is None or destination is None:
         return None
-    signed = signing(lab, db, experiment, destination.webhook)
+    signed = find_signing_secret(lab, db, experiment, destination.webhook)
     fault = faults.take(
         organization_id=row["org_id"],
         experiment_id=row["experiment_id"],
@@ -112,32 +112,32 @@ def prepare(lab: Lab, db: Db, row: Row, faults: FaultList[WebhookFault]) -> Atte
         holdable=not row["was_held"],
     )
     if row["replay_of"] and (earlier := db.get("deliveries", row["replay_of"])):
-        return _replayed(earlier, destination, fault)
+        return _replay_attempt(earlier, destination, fault)
     now = lab.clock.now(row["org_id"])
     if fault is not None and fault.action == "stale":
         now -= timedelta(seconds=STALE_SECONDS if fault.seconds is None else fault.seconds)
     delivery_id = str(uuid.uuid4())
-    content = json.dumps(_body(experiment, update, delivery_id, now)).encode()
+    content = json.dumps(_make_body(experiment, update, delivery_id, now)).encode()
     header = lab.settings.words.header
     headers = {
         "Content-Type": "application/json",
         header("Event"): EVENT,
         header("Delivery-Id"): delivery_id,
-        header("Signature"): _signature(content, _secret(signed, fault)),
+        header("Signature"): _sign_body(content, _choose_secret(signed, fault)),
     }
     return Attempt(delivery_id, destination.url, content, headers, destination.headers, signed.level, fault)
 
 
-def _destination(db: Db, experiment: Row, webhook_id: str | None) -> _Destination | None:
+def _find_destination(db: Db, experiment: Row, webhook_id: str | None) -> _Destination | None:
     """The address as it is now, because it can change at any time."""
     if webhook_id is None:
         own = experiment["webhook_url"]
         return _Destination(own, {}, None) if own else None
     row = db.one("SELECT * FROM webhooks WHERE id = ? AND enabled", webhook_id)
-    return _Destination(row["url"], load(row, "headers")["headers"], row) if row else None
+    return _Destination(row["url"], decode_row(row, "headers")["headers"], row) if row else None
 
 
-def _replayed(earlier: Row, destination: _Destination, fault: WebhookFault | None) -> Attempt:
+def _replay_attempt(earlier: Row, destination: _Destination, fault: WebhookFault | None) -> Attempt:
     headers = {name: value for name, value in json.loads(earlier["headers"]).items() if value != MASK}
     return Attempt(
         earlier["delivery_id"],
@@ -150,11 +150,11 @@ def _replayed(earlier: Row, destination: _Destination, fault: WebhookFault | Non
     )
 
 
-def _signature(body: bytes, secret: str) -> str:
+def _sign_body(body: bytes, secret: str) -> str:
     return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
 
 
-def _secret(signed: Signing, fault: WebhookFault | None) -> str:
+def _choose_secret(signed: Signing, fault: WebhookFault | None) -> str:
     if fault is not None and fault.action == "bad_signature":
         return f"not {signed.secret}"
     if fault is not None and fault.action == "old_secret" and signed.replaced is not None:
@@ -162,7 +162,7 @@ def _secret(signed: Signing, fault: WebhookFault | None) -> str:
     return signed.secret
 
 
-def _body(experiment: Row, update: Row, delivery_id: str, now: datetime) -> dict[str, Any]:
+def _make_body(experiment: Row, update: Row, delivery_id: str, now: datetime) -> dict[str, Any]:
     return {
         "delivery_id": delivery_id,
         "event": EVENT,
@@ -177,13 +177,13 @@ def _body(experiment: Row, update: Row, delivery_id: str, now: datetime) -> dict
             "name": update["name"],
             "description": update["description"],
             "update_type": update["type"],
-            "eta": _eta(experiment, update),
+            "eta": _estimate_end(experiment, update),
             "created_at": update["created_at"],
         },
     }
 
 
-def _eta(experiment: Row, update: Row) -> str:
+def _estimate_end(experiment: Row, update: Row) -> str:
     """When the results are due: never null in the contract, so the longest lab window before the work begins."""
     if experiment["eta"] is not None:
         return str(experiment["eta"])
@@ -192,7 +192,7 @@ def _eta(experiment: Row, update: Row) -> str:
     return times.stamp(times.read(update["created_at"]) + timedelta(days=_LAB_DAYS_MAX))
 
 
-def post(client: httpx.Client, attempt: Attempt, seconds: float) -> tuple[int | None, str | None]:
+def post_attempt(client: httpx.Client, attempt: Attempt, seconds: float) -> tuple[int | None, str | None]:
     """Send it; the status, or the name of the error that kept it from arriving."""
     end = time.monotonic() + seconds
     headers = {**attempt.custom, **attempt.headers}

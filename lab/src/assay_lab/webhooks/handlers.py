@@ -13,9 +13,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from assay_lab.kernel.refusals import Refusal
-from assay_lab.kernel.store import Db, Row, load
+from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.requests import validation
-from assay_lab.requests.core import Answer, Call, owned, uuid_or_none
+from assay_lab.requests.core import Answer, Call, require_owned, uuid_or_none
 from assay_lab.requests.schemas import CreateWebhook, ModifyWebhook
 from assay_lab.requests.validation import Violation
 from assay_lab.webhooks import delivery
@@ -49,17 +49,17 @@ _RESERVED: Final = frozenset(
 )
 
 
-def listing(call: Call) -> Answer:
+def list_webhooks(call: Call) -> Answer:
     """GET /webhooks: a plain array, oldest first."""
     masked = not _may_change(call)
     with call.lab.store.transaction() as db:
         rows = db.all("SELECT * FROM webhooks WHERE org_id = ? ORDER BY seq", call.who.org_id)
-    return Answer([_view(row, masked=masked) for row in rows])
+    return Answer([_view_webhook(row, masked=masked) for row in rows])
 
 
-def create(call: Call) -> Answer:
+def create_webhook(call: Call) -> Answer:
     """POST /webhooks."""
-    wanted = validation.read(CreateWebhook, call.json(), partial(_violations, call))
+    wanted = validation.read_body(CreateWebhook, call.json(), partial(_find_violations, call))
     at = call.now()
     row: Row = {
         "id": str(uuid.uuid4()),
@@ -73,48 +73,48 @@ def create(call: Call) -> Answer:
     }
     with call.lab.store.transaction() as db:
         db.insert("webhooks", row)
-        return Answer(_view(_find(db, call, row["id"])), 201)
+        return Answer(_view_webhook(_find_webhook(db, call, row["id"])), 201)
 
 
-def modify(call: Call) -> Answer:
+def modify_webhook(call: Call) -> Answer:
     """PATCH /webhooks/{webhook_id}: changes the named fields, from the next attempt on."""
     raw = call.json()
-    wanted, violations = validation.shape(ModifyWebhook, raw)
+    wanted, violations = validation.read_shape(ModifyWebhook, raw)
     if wanted is not None:
-        violations += _violations(call, wanted)
+        violations += _find_violations(call, wanted)
     with call.lab.store.transaction() as db:
-        row = _find(db, call, call.path["webhook_id"])
-        validation.refuse(violations)
-        changes = _changes(row, raw)
+        row = _find_webhook(db, call, call.path["webhook_id"])
+        validation.refuse_violations(violations)
+        changes = _make_changes(row, raw)
         if "secret" in changes:
             before, _ = delivery.organization_secret(db, row["org_id"], row)
             changes["replaced_secret"] = before or call.lab.settings.deployment_secret
         if changes:
             db.update("webhooks", row["id"], **changes, updated_at=call.now())
-        return Answer(_view(_find(db, call, row["id"])))
+        return Answer(_view_webhook(_find_webhook(db, call, row["id"])))
 
 
-def delete(call: Call) -> Answer:
+def delete_webhook(call: Call) -> Answer:
     """DELETE /webhooks/{webhook_id}, with its queued deliveries."""
     with call.lab.store.transaction() as db:
-        row = _find(db, call, call.path["webhook_id"])
+        row = _find_webhook(db, call, call.path["webhook_id"])
         db.run("DELETE FROM webhooks WHERE id = ?", row["id"])
         db.run("DELETE FROM outbox WHERE webhook_id = ?", row["id"])
     return Answer(None, 204)
 
 
-def _changes(row: Row, raw: Mapping[str, Any]) -> dict[str, Any]:
+def _make_changes(row: Row, raw: Mapping[str, Any]) -> dict[str, Any]:
     """Null clears the secret; any other null leaves the field alone."""
     found = {name: raw[name] for name in ("url", "headers") if raw.get(name) is not None}
     if raw.get("enabled") is not None:
         found["enabled"] = int(raw["enabled"])
     if "secret" in raw and raw["secret"] != row["secret"]:
         found["secret"] = raw["secret"]
-    return {name: value for name, value in found.items() if value != load(row, "headers")[name]}
+    return {name: value for name, value in found.items() if value != decode_row(row, "headers")[name]}
 
 
-def _find(db: Db, call: Call, webhook_id: str) -> Row:
-    return owned(db, call, "webhooks", uuid_or_none(webhook_id), "webhook")
+def _find_webhook(db: Db, call: Call, webhook_id: str) -> Row:
+    return require_owned(db, call, "webhooks", uuid_or_none(webhook_id), "webhook")
 
 
 def _may_change(call: Call) -> bool:
@@ -125,8 +125,8 @@ def _may_change(call: Call) -> bool:
     return True
 
 
-def _view(row: Row, *, masked: bool = False) -> dict[str, Any]:
-    headers = load(row, "headers")["headers"]
+def _view_webhook(row: Row, *, masked: bool = False) -> dict[str, Any]:
+    headers = decode_row(row, "headers")["headers"]
     return {
         "id": row["id"],
         "url": row["url"],
@@ -138,7 +138,7 @@ def _view(row: Row, *, masked: bool = False) -> dict[str, Any]:
     }
 
 
-def _violations(call: Call, wanted: CreateWebhook | ModifyWebhook) -> list[Violation]:
+def _find_violations(call: Call, wanted: CreateWebhook | ModifyWebhook) -> list[Violation]:
     settings = call.lab.settings
     cause = _url_problem(wanted.url, private=settings.allow_http_webhooks) if wanted.url is not None else None
     found = [Violation(f"url: must be a public HTTPS URL{cause}")] if cause is not None else []
@@ -147,7 +147,7 @@ def _violations(call: Call, wanted: CreateWebhook | ModifyWebhook) -> list[Viola
 
 def _url_problem(url: str, *, private: bool) -> str | None:
     """What keeps an address from being public HTTPS. `private` allows private hosts, also by http."""
-    host = _host(url)
+    host = _read_host(url)
     if host is None:
         return ""
     inside = _is_private(host)
@@ -157,7 +157,7 @@ def _url_problem(url: str, *, private: bool) -> str | None:
     return f"; this is {'a private or loopback host' if inside and scheme == 'https' else 'not HTTPS'}"
 
 
-def _host(url: str) -> str | None:
+def _read_host(url: str) -> str | None:
     """The host, lower case; None for an address to which nothing can be delivered."""
     if len(url) > _URL_MAX or not re.fullmatch(r"[\x21-\x7e]+", url):
         return None
@@ -169,13 +169,13 @@ def _host(url: str) -> str | None:
     if not host or port == 0 or "@" in parts.netloc:  # a password does not belong into an address
         return None
     host = host.removesuffix(".")
-    if _address(host) is not None:
+    if _read_address(host) is not None:
         return host
     plain = _HOST.fullmatch(host) and not _NUMERIC.fullmatch(host.rpartition(".")[2])
     return host if plain else None
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _read_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         found = ipaddress.ip_address(host)
     except ValueError:
@@ -185,7 +185,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _is_private(host: str) -> bool:
-    address = _address(host)
+    address = _read_address(host)
     if address is not None:
         return not address.is_global or address.is_multicast
     return "." not in host or host.endswith(_PRIVATE_SUFFIXES)

@@ -19,7 +19,7 @@ _HEADS = (
 )
 
 
-def add(
+def add_delivery(
     db: Db,
     experiment: Row,
     update_id: str,
@@ -47,12 +47,12 @@ def add(
     )
 
 
-def organizations(db: Db) -> list[str]:
+def list_organizations(db: Db) -> list[str]:
     """The organisations with deliveries that become due with time alone."""
     return db.column("SELECT DISTINCT org_id FROM outbox WHERE held IN ('', 'time')")
 
 
-def due(db: Db, org_id: str, now: datetime, *, wait: bool = False) -> Row | None:
+def find_due(db: Db, org_id: str, now: datetime, *, wait: bool = False) -> Row | None:
     """The next row to send now; with `wait`, back-offs on the real clock count as passed."""
     _free_passed(db, org_id, now)
     sql = f"{_HEADS} AND due_at <= ? AND (? OR due_real <= ?) ORDER BY due_at, id LIMIT 1"
@@ -76,7 +76,7 @@ def _free_passed(db: Db, org_id: str, now: datetime) -> None:
         db.run(f"UPDATE outbox SET held = '' {passed}", org_id, now)  # noqa: S608 - own text
 
 
-def hold(db: Db, row: Row, kind: Held, until: datetime | None) -> None:
+def hold_delivery(db: Db, row: Row, kind: Held, until: datetime | None) -> None:
     """Take a row out of its lane: until the `next` one is delivered, a `time`, or its `release`."""
     changes: dict[str, Any] = {"held": kind, "was_held": 1}
     if until is not None:
@@ -84,7 +84,7 @@ def hold(db: Db, row: Row, kind: Held, until: datetime | None) -> None:
     db.update("outbox", row["id"], **changes)
 
 
-def release(db: Db, org_id: str, now: datetime, *, experiment_id: str | None = None) -> int:
+def release_deliveries(db: Db, org_id: str, now: datetime, *, experiment_id: str | None = None) -> int:
     """Free all held rows of an organisation, or of one experiment, to be sent now; how many."""
     return db.run(
         "UPDATE outbox SET held = '', due_at = ? WHERE held <> '' AND org_id = ? AND (? IS NULL OR experiment_id = ?)",
@@ -95,7 +95,7 @@ def release(db: Db, org_id: str, now: datetime, *, experiment_id: str | None = N
     )
 
 
-def done(db: Db, row: Row) -> None:
+def remove_delivery(db: Db, row: Row) -> None:
     """Remove a row, and free the rows that waited for it."""
     db.run("DELETE FROM outbox WHERE id = ?", row["id"])
     db.run(

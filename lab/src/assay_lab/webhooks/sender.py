@@ -64,8 +64,10 @@ class Sender:
         while not self._stopping:
             seen = self._lab.changes
             with self._lab.store.transaction() as db:
-                waiting = outbox.organizations(db)
-                ready = [org_id for org_id in waiting if outbox.due(db, org_id, self._lab.clock.now(org_id))]
+                waiting = outbox.list_organizations(db)
+                ready = [
+                    org_id for org_id in waiting if outbox.find_due(db, org_id, self._lab.clock.now(org_id))
+                ]
             for org_id in ready:
                 self._workers.call(org_id)
             self._lab.wait(seen, _POLL_SECONDS if waiting else None)
@@ -83,7 +85,7 @@ class Sender:
     def _send_one(self, org_id: str, *, wait: bool) -> bool:
         with self._sending.lock(org_id):
             with self._lab.store.transaction() as db:
-                row = outbox.due(db, org_id, self._lab.clock.now(org_id), wait=wait)
+                row = outbox.find_due(db, org_id, self._lab.clock.now(org_id), wait=wait)
             if row is None:
                 return False
             time.sleep(max(0.0, row["due_real"] - time.time()))
@@ -92,29 +94,29 @@ class Sender:
 
     def _send(self, row: Row) -> None:
         with self._lab.store.transaction() as db:
-            attempt = delivery.prepare(self._lab, db, row, self._faults)
+            attempt = delivery.prepare_attempt(self._lab, db, row, self._faults)
             if attempt is None:
-                outbox.done(db, row)
+                outbox.remove_delivery(db, row)
                 return
             if attempt.action in HOLDING:
                 self._hold(db, row, attempt)
                 return
         status, error = None, None
         if attempt.action != "drop":
-            status, error = delivery.post(self._http, attempt, self._timeout)
+            status, error = delivery.post_attempt(self._http, attempt, self._timeout)
         if attempt.action == "double":
-            status, error = delivery.post(self._http, attempt, self._timeout)
+            status, error = delivery.post_attempt(self._http, attempt, self._timeout)
         self._record(row, attempt, status, error)
 
     def _hold(self, db: Db, row: Row, attempt: Attempt) -> None:
         seconds = attempt.fault.seconds if attempt.fault else None
         if attempt.action == "reorder":
-            outbox.hold(db, row, "next", None)
+            outbox.hold_delivery(db, row, "next", None)
         elif seconds is None:
-            outbox.hold(db, row, "release", None)
+            outbox.hold_delivery(db, row, "release", None)
         else:
             now = self._lab.clock.now(row["org_id"])
-            outbox.hold(db, row, "time", now + timedelta(seconds=seconds))
+            outbox.hold_delivery(db, row, "time", now + timedelta(seconds=seconds))
         self._journal(db, row, attempt, status=None, error=None, outcome="held")
 
     def _record(self, row: Row, attempt: Attempt, status: int | None, error: str | None) -> None:
@@ -131,7 +133,7 @@ class Sender:
             if again:
                 self._postpone(db, row, attempts)
             else:
-                outbox.done(db, row)
+                outbox.remove_delivery(db, row)
 
     def _postpone(self, db: Db, row: Row, attempts: int) -> None:
         factor = 2.0 ** (attempts - 1)

@@ -45,7 +45,7 @@ DESCRIPTIONS: Final[dict[str, str]] = {
 }
 
 
-def recipients(db: Db, experiment: Row) -> list[str | None]:
+def list_recipients(db: Db, experiment: Row) -> list[str | None]:
     """The webhooks that get an update, oldest first; None is the experiment's own address, which overrides the others."""
     if experiment["webhook_url"]:
         return [None]
@@ -53,7 +53,9 @@ def recipients(db: Db, experiment: Row) -> list[str | None]:
     return db.column(sql, experiment["org_id"])
 
 
-def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> None:
+def record_update(
+    db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime
+) -> None:
     """Write an update of an experiment, given as its whole row, and queue its webhook deliveries."""
     update_id = str(uuid.uuid4())
     db.insert(
@@ -68,29 +70,29 @@ def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: st
             "created_at": at,
         },
     )
-    for webhook_id in recipients(db, experiment):
-        outbox.add(db, experiment, update_id, webhook_id, at)
+    for webhook_id in list_recipients(db, experiment):
+        outbox.add_delivery(db, experiment, update_id, webhook_id, at)
 
 
-def move(db: Db, experiment: Row, status: ExperimentStatus, at: datetime, **further: Any) -> None:
+def move_experiment(db: Db, experiment: Row, status: ExperimentStatus, at: datetime, **further: Any) -> None:
     """Set an experiment's status, and further columns, and announce it."""
     db.update("experiments", experiment["id"], status=status, **further)
     title = status.replace("_", " ").capitalize()
-    record(db, experiment, "status_change", title, DESCRIPTIONS[status], at)
+    record_update(db, experiment, "status_change", title, DESCRIPTIONS[status], at)
 
 
-def listing(call: Call) -> Answer:
+def list_updates(call: Call) -> Answer:
     """GET /updates: the whole organisation's feed, newest first."""
-    return lists.page(call, LISTING, _item)
+    return lists.make_page(call, LISTING, _view_item)
 
 
 def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/updates, oldest first (service shapes)."""
     with call.lab.store.transaction() as db:
         own = Sql("updates.experiment_id = ?", (experiment_of(db, call)["id"],))
-        return lists.page(call, IN_ORDER, _item, only=(own,))
+        return lists.make_page(call, IN_ORDER, _view_item, only=(own,))
 
 
-def _item(row: Row) -> dict[str, Any]:
+def _view_item(row: Row) -> dict[str, Any]:
     names = ("id", "experiment_id", "experiment_code", "name")
     return {name: row[name] for name in names} | {"timestamp": row["created_at"]}

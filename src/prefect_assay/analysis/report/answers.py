@@ -77,11 +77,11 @@ def reported_experiment(
         ArchiveError: a file is unreadable, or is not what the manifest says.
     """
     manifest = version.manifest
-    spec = _spec(version)
-    record = _record(version)
-    results, unread = read_results(_raw(version, "results"))
-    order = _order(version, orders)
-    table, notes = _rows(version, results, spec, unread)
+    spec = _read_spec(version)
+    record = _read_record(version)
+    results, unread = read_results(_read_raw(version, "results"))
+    order = _find_order(version, orders)
+    table, notes = _make_rows(version, results, spec, unread)
     described = record.experiment_spec if record else None
     return ReportedExperiment(
         code=manifest.experiment_code,
@@ -89,60 +89,60 @@ def reported_experiment(
         manifest_sha256=version.manifest_sha256,
         batch_index=indices.get(order.order_key) if order and order.order_key else None,
         status=str(record.status) if record else None,
-        url=_page(record.experiment_url) if record else None,
+        url=_find_page(record.experiment_url) if record else None,
         created_at=record.created_at if record else None,
         spec=spec,
-        target=_target(described),
+        target=_name_target(described),
         order=order,
-        results=tuple(_described(version, result) for result in results),
+        results=tuple(_describe_result(version, result) for result in results),
         rows=table,
         notes=tuple(f"Experiment {manifest.experiment_code}: {note}" for note in notes),
     )
 
 
-def _json(version: ArchivedVersion, path: str) -> Any:
+def _read_json(version: ArchivedVersion, path: str) -> Any:
     """A JSON file of the version; None without one."""
     return json.loads(version.read(path)) if path in version.files else None
 
 
-def _spec(version: ArchivedVersion) -> ExperimentSpec | None:
-    found = _json(version, "spec.json")
+def _read_spec(version: ArchivedVersion) -> ExperimentSpec | None:
+    found = _read_json(version, "spec.json")
     try:
         return ExperimentSpec.model_validate(found) if found else None
     except ValidationError:
         return None
 
 
-def _record(version: ArchivedVersion) -> Experiment | None:
+def _read_record(version: ArchivedVersion) -> Experiment | None:
     try:
-        return Experiment.model_validate(_json(version, "raw/experiment.json"))
+        return Experiment.model_validate(_read_json(version, "raw/experiment.json"))
     except ValidationError:
         return None
 
 
-def _target(described: Mapping[str, Any] | None) -> str | None:
+def _name_target(described: Mapping[str, Any] | None) -> str | None:
     target = (described or {}).get("target")
     name = target.get("name") if isinstance(target, dict) else None
     return name if isinstance(name, str) else None
 
 
-def _page(url: str | None) -> str | None:
+def _find_page(url: str | None) -> str | None:
     """The experiment's page, which asks for a sign-in."""
     return None if is_open_link("", url) else safe_link(url)
 
 
-def _order(version: ArchivedVersion, orders: Mapping[str, OrderFacts]) -> OrderFacts | None:
+def _find_order(version: ArchivedVersion, orders: Mapping[str, OrderFacts]) -> OrderFacts | None:
     wanted = version.manifest.experiment_id
     return next((facts for facts in orders.values() if facts.experiment_id == wanted), None)
 
 
-def _raw(version: ArchivedVersion, name: str) -> dict[str, bytes]:
+def _read_raw(version: ArchivedVersion, name: str) -> dict[str, bytes]:
     """The raw answers of a list, by file name."""
     paths = (path for path in sorted(version.files) if path.startswith(f"raw/{name}-"))
     return {path.removeprefix("raw/"): version.read(path) for path in paths}
 
 
-def _rows(
+def _make_rows(
     version: ArchivedVersion,
     results: tuple[Result, ...],
     spec: ExperimentSpec | None,
@@ -157,7 +157,7 @@ def _rows(
         results,
         spec,
         experiment_code=manifest.experiment_code,
-        sequences=_raw(version, "sequences").values(),
+        sequences=_read_raw(version, "sequences").values(),
         complete=manifest.results_status == ResultsStatus.ALL,
         has_unread_answers=bool(unread),
         mapping=read_archived_mapping(version),
@@ -177,7 +177,7 @@ def _rows(
     return table, notes
 
 
-def _described(version: ArchivedVersion, result: Result) -> ReportedResult:
+def _describe_result(version: ArchivedVersion, result: Result) -> ReportedResult:
     package = safe_path(f"packages/{result.id}.zip")
     attribution = result.metadata.get("attribution")
     return ReportedResult(

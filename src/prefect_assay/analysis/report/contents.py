@@ -87,20 +87,20 @@ class CampaignContents(Model):
         return collate_rows(experiment.rows for experiment in self.experiments)
 
 
-def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
+def collect_contents(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
     """Read a campaign from its archive. Experiments that ran without a campaign have no plan.
 
     Raises:
         ArchiveError: the archive has nothing of this campaign, or a file of it is unreadable or has changed.
     """
     orders, money = orders_of(store, prefix, campaign_id)
-    started, unread = _start(store, prefix, campaign_id)
+    started, unread = _read_start(store, prefix, campaign_id)
     folder = join_key(safe_prefix(prefix), safe_name(campaign_id))
     plan_version = chosen_version(store, join_key(folder, PLAN_CODE))
     plan = read_plan(plan_version) if plan_version else None
     indices = {planned.order_key: planned.batch_index for planned in plan.experiments} if plan else {}
     found = []
-    for code in _codes(store, folder):
+    for code in _list_codes(store, folder):
         version = latest_in(store, join_key(folder, code))
         if version is not None:
             found.append(reported_experiment(version, orders, indices))
@@ -109,7 +109,7 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
             f"{store.location(safe_prefix(prefix))} has nothing of campaign {campaign_id}; name a campaign of this "
             "archive, as `prefect-assay spending` lists them"
         )
-    experiments = sorted(found, key=_position)
+    experiments = sorted(found, key=_sort_key)
     done = {experiment.order.order_key for experiment in experiments if experiment.order}
     dates = [experiment.manifest.created_at for experiment in experiments]
     if plan_version is not None:
@@ -120,14 +120,14 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
         plan=plan,
         plan_manifest=plan_version.manifest if plan_version else None,
         experiments=tuple(experiments),
-        missing=tuple(_missing(plan, orders, done)) if plan else (),
+        missing=tuple(_list_missing(plan, orders, done)) if plan else (),
         money=money,
         started=started,
         notes=(*money.notes, *unread, *(note for experiment in experiments for note in experiment.notes)),
     )
 
 
-def _start(store: Store, prefix: str, campaign_id: str) -> tuple[Started | None, tuple[str, ...]]:
+def _read_start(store: Store, prefix: str, campaign_id: str) -> tuple[Started | None, tuple[str, ...]]:
     """The campaign's last start, and a note if its log cannot be read."""
     try:
         return CampaignLog(store, prefix, campaign_id).read().started, ()
@@ -141,7 +141,7 @@ def _start(store: Store, prefix: str, campaign_id: str) -> tuple[Started | None,
         return None, (note,)
 
 
-def _codes(store: Store, folder: str) -> list[str]:
+def _list_codes(store: Store, folder: str) -> list[str]:
     """The experiments of a campaign's folder that have a version, as their folders are named."""
     found = set()
     for key in store.keys(folder):
@@ -151,12 +151,14 @@ def _codes(store: Store, folder: str) -> list[str]:
     return sorted(found - CAMPAIGN_CODES)
 
 
-def _position(experiment: ReportedExperiment) -> tuple[float, str]:
+def _sort_key(experiment: ReportedExperiment) -> tuple[float, str]:
     index = experiment.batch_index
     return (float("inf") if index is None else index, experiment.code)
 
 
-def _missing(plan: Plan, orders: dict[str, OrderFacts], done: set[str | None]) -> Iterator[MissingExperiment]:
+def _list_missing(
+    plan: Plan, orders: dict[str, OrderFacts], done: set[str | None]
+) -> Iterator[MissingExperiment]:
     for planned in plan.experiments:
         if planned.order_key not in done:
             yield MissingExperiment(

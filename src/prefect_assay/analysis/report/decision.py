@@ -33,17 +33,19 @@ class Decision(Model):
     failed: tuple[Control, ...] = ()
 
 
-def decision(contents: CampaignContents, designs: Sequence[DesignSummary], scatters: Scatters) -> Decision:
+def summarize_decision(
+    contents: CampaignContents, designs: Sequence[DesignSummary], scatters: Scatters
+) -> Decision:
     """The summary of a campaign, from what the page shows below it."""
     own = [each for each in designs if not each.control]
     controls = list_controls(designs)
     failed = tuple(each for each in controls if each.as_expected is False)
     lines = [
         *(("Under way", line) for line in _under_way(contents, own)),
-        *(("Result", line) for line in _result(own)),
+        *(("Result", line) for line in _describe_result(own)),
         *(("How sure", line) for line in _how_sure(own, scatters)),
-        *(("Controls", line) for line in _controls(own, controls)),
-        *(("Next", line) for line in _next(contents, own, failed)),
+        *(("Controls", line) for line in _describe_controls(own, controls)),
+        *(("Next", line) for line in _list_next_steps(contents, own, failed)),
     ]
     return Decision(lines=tuple(lines), failed=failed)
 
@@ -60,7 +62,7 @@ def _under_way(contents: CampaignContents, own: Sequence[DesignSummary]) -> Iter
         yield f"The results of {', '.join(contents.preliminary)} are preliminary: {many(waiting, 'design')} still to come."
 
 
-def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
+def _describe_result(own: Sequence[DesignSummary]) -> Iterator[str]:
     if not own:
         return
     yield f"{describe_outcomes(own)}."
@@ -74,7 +76,7 @@ def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
         yield f"{best.name}: {format_best(best)} ({'; '.join(detail)})."
     rivals = [each.name for each in own[1:] if best.group and each.group == best.group]
     if rivals:
-        yield f"Not to be told apart from it: {_names(rivals)}."
+        yield f"Not to be told apart from it: {_join_names(rivals)}."
 
 
 def _how_sure(own: Sequence[DesignSummary], scatters: Scatters) -> Iterator[str]:
@@ -87,20 +89,20 @@ def _how_sure(own: Sequence[DesignSummary], scatters: Scatters) -> Iterator[str]
     if has_kd and scatters.log_kd is not None:
         yield (
             f"Replicates of one design differ by a factor of {10**scatters.log_kd.deviation:.2f} "
-            f"(standard deviation of {scatters.log_kd.deviation:.3f} decades, {_basis(scatters.log_kd)})."
+            f"(standard deviation of {scatters.log_kd.deviation:.3f} decades, {_describe_basis(scatters.log_kd)})."
         )
     elif has_kd:
         yield "No design has two replicates with a K_D, so their scatter is not known."
     if scatters.tm_C is not None and any(each.tm_C is not None for each in own):
-        yield f"Replicates of one design differ by {scatters.tm_C.deviation:.2f} °C (standard deviation, {_basis(scatters.tm_C)})."
+        yield f"Replicates of one design differ by {scatters.tm_C.deviation:.2f} °C (standard deviation, {_describe_basis(scatters.tm_C)})."
 
 
-def _basis(scatter: Scatter) -> str:
+def _describe_basis(scatter: Scatter) -> str:
     earlier = f", {scatter.earlier} of them of earlier campaigns" if scatter.earlier else ""
     return f"pooled over {many(scatter.designs, 'design')}{earlier}"
 
 
-def _controls(own: Sequence[DesignSummary], controls: Sequence[Control]) -> Iterator[str]:
+def _describe_controls(own: Sequence[DesignSummary], controls: Sequence[Control]) -> Iterator[str]:
     judged = [each for each in controls if each.as_expected is not None]
     if not controls:
         if own:
@@ -112,27 +114,27 @@ def _controls(own: Sequence[DesignSummary], controls: Sequence[Control]) -> Iter
     yield f"{said}: {named}."
 
 
-def _next(
+def _list_next_steps(
     contents: CampaignContents, own: Sequence[DesignSummary], failed: Sequence[Control]
 ) -> Iterator[str]:
     if failed:
         doubted = sum(bool(each.doubts) for each in own)
-        yield f"Ask the laboratory about {_names(each.name for each in failed)} before you rely on the {many(doubted, 'call')} in doubt."
+        yield f"Ask the laboratory about {_join_names(each.name for each in failed)} before you rely on the {many(doubted, 'call')} in doubt."
     looks = [each.name for each in own if each.outcome in HAS_RESULT and each.verdict in _LOOK]
     if looks:
-        yield f"Look at the curves of {_names(looks)} before you use their numbers."
+        yield f"Look at the curves of {_join_names(looks)} before you use their numbers."
     beyond = [each.name for each in own if each.extrapolated]
     if beyond:
         yield (
-            f"{_names(beyond)}: K_D is extrapolated, above the highest concentration; "
+            f"{_join_names(beyond)}: K_D is extrapolated, above the highest concentration; "
             f"measure {'it' if len(beyond) == 1 else 'them'} again with higher concentrations."
         )
     limits = [each.name for each in own if each.kd_M is not None and each.qualifier]
     if limits:
-        yield f"{_names(limits)}: only a limit is known; a value needs other concentrations, or a longer dissociation."
+        yield f"{_join_names(limits)}: only a limit is known; a value needs other concentrations, or a longer dissociation."
     first = [each.name for each in own if each.group == "A"]
     if len(first) > 1:
-        yield f"Choose among {_names(first)} by other properties, or measure them with more replicates."
+        yield f"Choose among {_join_names(first)} by other properties, or measure them with more replicates."
     if own and not any(each.outcome in HAS_RESULT or each.outcome is Outcome.PENDING for each in own):
         what = "binds" if any(each.binding for each in own) else "has a value"
         yield f"No design {what}. See the reasons below before you order more of them."
@@ -141,5 +143,5 @@ def _next(
         yield f"Open money{simulated}, without VAT: {contents.money.line}. `prefect-assay status` has the links."
 
 
-def _names(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return listed([*names], _NAMED)

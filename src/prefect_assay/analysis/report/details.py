@@ -41,9 +41,9 @@ class Download(Model):
 
 def details_table(ranked: Sequence[DesignSummary], scores: Sequence[str]) -> Details:
     """All values that do not fit into the ranked table; of the designer's columns first `scores`, then those that differ."""
-    own = _attributes(ranked, scores)
+    own = _list_attributes(ranked, scores)
     columns = [(title, cell) for title, cell in _COLUMNS if any(cell(design) for design in ranked)]
-    columns += [(title, _attribute(title)) for title in own[:ATTRIBUTES_MAX]]
+    columns += [(title, _make_getter(title)) for title in own[:ATTRIBUTES_MAX]]
     return Details(
         titles=tuple(title for title, _ in columns),
         lines=tuple((each.name, tuple(cell(each) or EMPTY for _, cell in columns)) for each in ranked),
@@ -51,7 +51,9 @@ def details_table(ranked: Sequence[DesignSummary], scores: Sequence[str]) -> Det
     )
 
 
-def conditions(experiment: ReportedExperiment, curves: Iterable[CurveFigure]) -> tuple[tuple[str, str], ...]:
+def list_conditions(
+    experiment: ReportedExperiment, curves: Iterable[CurveFigure]
+) -> tuple[tuple[str, str], ...]:
     """How an experiment was measured, as its results and raw curves show it; what was ordered, while they do not."""
     counts = Counter(
         (row.name, row.result_id) for row in experiment.rows if row.level is Level.REPLICATE
@@ -80,22 +82,22 @@ def conditions(experiment: ReportedExperiment, curves: Iterable[CurveFigure]) ->
     return tuple(found)
 
 
-def downloads(contents: CampaignContents, designs: Sequence[DesignSummary]) -> Iterator[Download]:
+def make_downloads(contents: CampaignContents, designs: Sequence[DesignSummary]) -> Iterator[Download]:
     """The table of designs as CSV, and a workbook of designs and replicates."""
     if not designs:
         return
     name = safe_name(contents.campaign_id)
     rows = [[getattr(row, column) for column in COLUMNS] for row in contents.rows]
     sheets = {"designs": list_summary_lines(designs), "replicates": [COLUMNS, *rows]}
-    yield _download(f"{name}.csv", "text/csv", write_summary_csv(designs))
-    yield _download(f"{name}.xlsx", XLSX, write_workbook(sheets))
+    yield _make_download(f"{name}.csv", "text/csv", write_summary_csv(designs))
+    yield _make_download(f"{name}.xlsx", XLSX, write_workbook(sheets))
 
 
-def _download(name: str, kind: str, body: bytes) -> Download:
+def _make_download(name: str, kind: str, body: bytes) -> Download:
     return Download(name=name, address=f"data:{kind};base64,{base64.b64encode(body).decode()}")
 
 
-def _attributes(designs: Sequence[DesignSummary], scores: Sequence[str]) -> list[str]:
+def _list_attributes(designs: Sequence[DesignSummary], scores: Sequence[str]) -> list[str]:
     values: dict[str, set[str]] = {title: set() for title in scores}
     for design in designs:
         for title, value in design.attributes.items():
@@ -104,7 +106,7 @@ def _attributes(designs: Sequence[DesignSummary], scores: Sequence[str]) -> list
     return first + [title for title, found in values.items() if len(found) > 1 and title not in first]
 
 
-def _attribute(title: str) -> Callable[[DesignSummary], str]:
+def _make_getter(title: str) -> Callable[[DesignSummary], str]:
     def cell(design: DesignSummary) -> str:
         value = design.attributes.get(title, "")
         try:
@@ -117,18 +119,18 @@ def _attribute(title: str) -> Callable[[DesignSummary], str]:
     return cell
 
 
-def _rate(value: float | None, unit: str) -> str:
+def _format_rate(value: float | None, unit: str) -> str:
     return "" if value is None else format_rate(value, unit)
 
 
-def _concentration(design: DesignSummary) -> str:
+def _format_concentration(design: DesignSummary) -> str:
     if design.concentration_nM is None:
         return ""
     is_main = find_main_quantity(design) is CONCENTRATION
     return format_molar(design.concentration_nM * 1e-9, design.qualifier if is_main else None)
 
 
-def _replicates(design: DesignSummary) -> str:
+def _format_replicates(design: DesignSummary) -> str:
     if not design.replicates:
         return ""
     averaged = design.replicates_averaged
@@ -140,11 +142,11 @@ def _replicates(design: DesignSummary) -> str:
 
 
 _COLUMNS: Final[tuple[tuple[str, Callable[[DesignSummary], str]], ...]] = (
-    ("k_on", lambda design: _rate(design.kon_per_M_s, "/M/s")),
-    ("k_off", lambda design: _rate(design.koff_per_s, "/s")),
+    ("k_on", lambda design: _format_rate(design.kon_per_M_s, "/M/s")),
+    ("k_off", lambda design: _format_rate(design.koff_per_s, "/s")),
     ("T_m", lambda design: f"{design.tm_C:.1f} °C" if design.tm_C is not None and design.kd_M else ""),
-    ("Concentration", _concentration),
+    ("Concentration", _format_concentration),
     ("Strength", lambda design: design.binding_strength or ""),
     ("Expression", lambda design: design.expression or ""),
-    ("Replicates", _replicates),
+    ("Replicates", _format_replicates),
 )

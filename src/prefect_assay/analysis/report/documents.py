@@ -11,17 +11,17 @@ from itertools import islice
 from typing import Final
 
 from prefect_assay.analysis.kinetics.analysis import PackageAnalysis, ReplicateKinetics
-from prefect_assay.analysis.report.contents import CampaignContents, collect
-from prefect_assay.analysis.report.decision import decision
+from prefect_assay.analysis.report.contents import CampaignContents, collect_contents
+from prefect_assay.analysis.report.decision import summarize_decision
 from prefect_assay.analysis.report.figures import (
     CampaignFigures,
     CurveFigure,
     Extras,
     campaign_figures,
     fitted_packages,
-    ranking,
+    make_ranking,
 )
-from prefect_assay.analysis.report.render import render
+from prefect_assay.analysis.report.render import render_page
 from prefect_assay.analysis.results import tables
 from prefect_assay.analysis.results.answers import find_highest_concentration
 from prefect_assay.analysis.results.design import DesignSummary
@@ -61,10 +61,10 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
     Raises:
         ArchiveError: the archive has nothing of the campaign, or a file of it is unreadable or has changed.
     """
-    contents = collect(store, prefix, campaign_id)
+    contents = collect_contents(store, prefix, campaign_id)
     rows = contents.rows
     extras = Extras()
-    places = ranking(((design.experiment_code, design.name) for design in summarize(rows)), rows)
+    places = make_ranking(((design.experiment_code, design.name) for design in summarize(rows)), rows)
     analyses: dict[tuple[str, str], PackageAnalysis] = {}
     curves: list[CurveFigure] = []
     for code, result_id, analysis, drawn in fitted_packages(
@@ -81,14 +81,14 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
     analysis_notes = [note for _, analysis in sorted(analyses.items()) for note in analysis.notes]
     read = tuple(dict.fromkeys((*contents.notes, *earlier_notes, *analysis_notes)))
     shown = (*read, *extras.notes)
-    decided = decision(contents, designs, pool_scatters(rows, earlier))
+    decided = summarize_decision(contents, designs, pool_scatters(rows, earlier))
     page = extras.make(
-        "the HTML report", lambda: render(contents, designs, figures, tuple(curves), shown, decided)
+        "the HTML report", lambda: render_page(contents, designs, figures, tuple(curves), shown, decided)
     )
     documents = [
-        *_tables(designs, contents),
-        *_fits(analyses),
-        *_plots(figures, curves),
+        *_make_tables(designs, contents),
+        *_make_fits(analyses),
+        *_make_plots(figures, curves),
         *([Document(path=REPORT_PATH, content_type="text/html; charset=utf-8", body=page)] if page else []),
     ]
     return MadeReport(
@@ -161,7 +161,7 @@ def summarize_contents(
     )
 
 
-def _tables(designs: tuple[DesignSummary, ...], contents: CampaignContents) -> Iterator[Document]:
+def _make_tables(designs: tuple[DesignSummary, ...], contents: CampaignContents) -> Iterator[Document]:
     yield Document(path="summary.csv", content_type=_CSV, body=tables.write_summary_csv(designs))
     yield Document(path=SUMMARY_PATH, content_type=_JSON, body=tables.write_summary_json(designs))
     yield Document(path="competition.csv", content_type=_CSV, body=tables.write_competition_csv(designs))
@@ -172,29 +172,29 @@ def _tables(designs: tuple[DesignSummary, ...], contents: CampaignContents) -> I
     )
 
 
-def _fits(analyses: dict[tuple[str, str], PackageAnalysis]) -> Iterator[Document]:
+def _make_fits(analyses: dict[tuple[str, str], PackageAnalysis]) -> Iterator[Document]:
     for (code, result_id), analysis in analyses.items():
         body = json_bytes(analysis.model_dump(mode="json"))
         yield Document(path=f"kinetics/{code.lower()}/{result_id}.json", content_type=_JSON, body=body)
 
 
-def _plots(figures: CampaignFigures, curves: list[CurveFigure]) -> Iterator[Document]:
+def _make_plots(figures: CampaignFigures, curves: list[CurveFigure]) -> Iterator[Document]:
     """The campaign's figures, and the curves of the best designs; the page has all of them."""
     named = {"overview": figures.overview, "ranked": figures.ranked, "calls": figures.calls}
     for name, svg in [*named.items(), *((f"predicted-{c}", svg) for c, svg in figures.predicted.items())]:
         if svg:
-            yield _plot(_segment(name), svg)
+            yield _make_plot(_make_segment(name), svg)
     drawn = ((curve, curve.svg) for curve in curves if curve.svg)
     for curve, svg in islice(drawn, PLOT_FILES_MAX):
         kind = "sensorgrams" if isinstance(curve.fit, ReplicateKinetics) else "melting"
         number = "" if curve.fit.replicate is None else f"-{curve.fit.replicate}"
-        yield _plot(f"{kind}/{curve.result_id}/{_segment(curve.fit.name)}{number}", svg)
+        yield _make_plot(f"{kind}/{curve.result_id}/{_make_segment(curve.fit.name)}{number}", svg)
 
 
-def _segment(name: str) -> str:
+def _make_segment(name: str) -> str:
     """One part of a path for any name, and another one for each name: `VHH/1` and `VHH_1` may both be there."""
     return safe_name(name) if "/" in name else name
 
 
-def _plot(name: str, svg: str) -> Document:
+def _make_plot(name: str, svg: str) -> Document:
     return Document(path=f"plots/{name}.svg", content_type=_SVG, body=svg.encode())

@@ -112,7 +112,7 @@ class Ranking(Model):
         return self.places.get((code, name), len(self.places))
 
 
-def ranking(designs: Iterable[tuple[str, str]], rows: Iterable[ResultRow]) -> Ranking:
+def make_ranking(designs: Iterable[tuple[str, str]], rows: Iterable[ResultRow]) -> Ranking:
     """The designs in the order given, the best first; replicates are counted from the rows."""
     replicates = Counter((row.experiment_code, row.name) for row in rows if row.level is Level.REPLICATE)
     places: dict[tuple[str, str], int] = {}
@@ -138,14 +138,14 @@ def fitted_packages(
         for result in experiment.results:
             if result.package is None:
                 continue
-            with _opened(store, prefix, experiment, result.package) as file:
-                analyzed = extras.make(_FITS, partial(_analyzed, file, result.id, extras))
+            with _open_package(store, prefix, experiment, result.package) as file:
+                analyzed = extras.make(_FITS, partial(_analyze_package, file, result.id, extras))
             if analyzed is not None:
-                curves = tuple(_drawn(analyzed, experiment.code, result.id, places))
+                curves = tuple(_draw_curves(analyzed, experiment.code, result.id, places))
                 yield experiment.code, result.id, analyzed.analysis, curves
 
 
-def _opened(store: Store, prefix: str, experiment: ReportedExperiment, path: str) -> BinaryIO:
+def _open_package(store: Store, prefix: str, experiment: ReportedExperiment, path: str) -> BinaryIO:
     """The package in a temporary file, compared with the manifest."""
     manifest = experiment.manifest
     folder = experiment_folder(prefix, manifest.campaign_id, manifest.experiment_code)
@@ -161,7 +161,7 @@ def _opened(store: Store, prefix: str, experiment: ReportedExperiment, path: str
     return file
 
 
-def _analyzed(file: BinaryIO, result_id: str, extras: Extras) -> "AnalyzedPackage | None":
+def _analyze_package(file: BinaryIO, result_id: str, extras: Extras) -> "AnalyzedPackage | None":
     try:
         from prefect_assay.analysis.kinetics.package import analyze  # noqa: PLC0415  an optional extra
     except ImportError:
@@ -177,7 +177,9 @@ def _analyzed(file: BinaryIO, result_id: str, extras: Extras) -> "AnalyzedPackag
         return None
 
 
-def _drawn(analyzed: "AnalyzedPackage", code: str, result_id: str, places: Ranking) -> Iterator[CurveFigure]:
+def _draw_curves(
+    analyzed: "AnalyzedPackage", code: str, result_id: str, places: Ranking
+) -> Iterator[CurveFigure]:
     for replicate in analyzed.replicates:
         kinetics = replicate.kinetics
         svg = dose = None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from prefect_assay.analysis.kinetics.analysis import PackageAnalysis
-from prefect_assay.analysis.report.contents import collect
+from prefect_assay.analysis.report.contents import collect_contents
 from prefect_assay.analysis.report.documents import read_earlier, summarize_contents
 from prefect_assay.analysis.report.figures import (
     CampaignFigures,
@@ -34,7 +34,7 @@ class Image(Model):
 def campaign_images(figures: CampaignFigures) -> tuple[Image, ...]:
     """The overview and the ranking."""
     named = (("overview of all designs", figures.overview), ("ranked affinities", figures.ranked))
-    return bounded(Image(alt=alt, svg=svg) for alt, svg in named if svg)
+    return take_fitting(Image(alt=alt, svg=svg) for alt, svg in named if svg)
 
 
 def experiment_images(
@@ -45,7 +45,7 @@ def experiment_images(
     Raises:
         ArchiveError: the experiment is not in the archive, or a file of it is unreadable or has changed.
     """
-    contents = collect(store, prefix, campaign_id)
+    contents = collect_contents(store, prefix, campaign_id)
     experiment = next((each for each in contents.experiments if each.code == experiment_code), None)
     if experiment is None:
         return (), (), ()
@@ -66,10 +66,10 @@ def experiment_images(
     table = summarize_contents(contents, analyses, earlier)
     designs = tuple(design for design in table if design.experiment_code == experiment.code)
     figures = campaign_figures(designs, experiment.rows)
-    return designs, bounded((*campaign_images(figures), *curves)), (*notes, *extras.notes)
+    return designs, take_fitting((*campaign_images(figures), *curves)), (*notes, *extras.notes)
 
 
-def bounded(images: Iterable[Image]) -> tuple[Image, ...]:
+def take_fitting(images: Iterable[Image]) -> tuple[Image, ...]:
     """The first images that fit together."""
     kept, size = [], 0
     for image in images:

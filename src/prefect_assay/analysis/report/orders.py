@@ -4,7 +4,7 @@ from datetime import datetime
 
 from prefect_assay.analysis.results.formats import EMPTY
 from prefect_assay.archive.store import Store
-from prefect_assay.orders.ledger import Ledgers, OrderBook, known_archive_id
+from prefect_assay.orders.ledger import Ledgers, OrderLedger, known_archive_id
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs, status_words
 from prefect_assay.orders.open_items import OpenMoney, join_parts
 from prefect_assay.orders.payments import name_rail
@@ -40,22 +40,22 @@ def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, Or
     if known_archive_id(store, prefix) is None:  # reading a log would make another id
         return found, OpenMoney()
     parts = []
-    for books in Ledgers.list_all(store, prefix):
-        logs, notes = read_logs(books, campaign_id)
+    for ledgers in Ledgers.list_all(store, prefix):
+        logs, notes = read_logs(ledgers, campaign_id)
         parts.append(of_logs(logs, notes))
-        for book in logs:
-            facts = _facts(book)
-            if book.order_key not in found or facts.experiment_id:
-                found[book.order_key] = facts
+        for ledger in logs:
+            facts = _read_facts(ledger)
+            if ledger.order_key not in found or facts.experiment_id:
+                found[ledger.order_key] = facts
     return found, join_parts(parts)
 
 
-def _facts(book: OrderBook) -> OrderFacts:
-    state = book.state
+def _read_facts(ledger: OrderLedger) -> OrderFacts:
+    state = ledger.state
     payment, settled, approved = state.payment, state.settled, state.approved
     rail = payment.rail if payment else state.rail
     return OrderFacts(
-        order_key=book.order_key,
+        order_key=ledger.order_key,
         experiment_id=state.ordered.experiment_id if state.ordered else None,
         status=status_words(state),
         amount_cents=state.amount_cents,

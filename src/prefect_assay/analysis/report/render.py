@@ -10,7 +10,7 @@ from prefect_assay.analysis.kinetics.analysis import CONCENTRATION_ERROR, Replic
 from prefect_assay.analysis.report import words
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.report.decision import Decision
-from prefect_assay.analysis.report.details import conditions, details_table, downloads
+from prefect_assay.analysis.report.details import details_table, list_conditions, make_downloads
 from prefect_assay.analysis.report.figures import SENSORGRAMS_MAX, CampaignFigures, CurveFigure
 from prefect_assay.analysis.report.sequences import sequences_of
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
@@ -53,7 +53,7 @@ class DesignCurves(Model):
         return isinstance(self.curves[0].fit, ReplicateKinetics)
 
 
-def render(
+def render_page(
     contents: CampaignContents,
     designs: tuple[DesignSummary, ...],
     figures: CampaignFigures,
@@ -76,7 +76,7 @@ def render(
         attributions=sorted(
             {r.attribution for e in contents.experiments for r in e.results if r.attribution}
         ),
-        citation=tuple(_citation(contents)),
+        citation=tuple(_cite_sources(contents)),
         designs=designs,
         table=make_ranked_table(designs, width=None),
         details=details_table(designs, tuple(figures.predicted)),
@@ -88,19 +88,21 @@ def render(
             designs,
             {n: v.aa_string for n, v in contents.plan.sequences.items()} if contents.plan else {},
         ),
-        conditions={experiment.code: conditions(experiment, curves) for experiment in contents.experiments},
-        downloads=tuple(downloads(contents, designs)),
-        tiles=tuple(_tiles(contents, designs)),
+        conditions={
+            experiment.code: list_conditions(experiment, curves) for experiment in contents.experiments
+        },
+        downloads=tuple(make_downloads(contents, designs)),
+        tiles=tuple(_make_tiles(contents, designs)),
         account=tuple(_account_rows(contents)),
         figures=figures,
-        calibration=_calibration(contents, designs),
+        calibration=_calibrate_predictions(contents, designs),
         CALIBRATION=CALIBRATION,
-        groups=tuple(_grouped(curves, designs)),
-        verdicts=_verdicts(curves),
+        groups=tuple(_group_curves(curves, designs)),
+        verdicts=_count_verdicts(curves),
         reviews=[curve for curve in curves if curve.needs_review],
-        failures=tuple(words.failures(designs)),
+        failures=tuple(words.group_failures(designs)),
         notes=notes,
-        versions=_versions(),
+        versions=_list_versions(),
         words=words,
         many=many,
         OUTCOME_WORDS=OUTCOME_WORDS,
@@ -125,9 +127,9 @@ class Tile(Model):
     warns: bool = False
 
 
-def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Iterator[Tile]:
-    yield from _account(contents)
-    money, is_owed = _money(contents)
+def _make_tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Iterator[Tile]:
+    yield from _make_account_tiles(contents)
+    money, is_owed = _make_money_tile(contents)
     if is_owed:
         yield money
     designs = [design for design in ranked if not design.control]
@@ -152,7 +154,7 @@ def _name_best(quantity: QuantityKind | None) -> str:
     return f"{'lowest' if quantity.lower_is_better else 'highest'} {quantity.description}"
 
 
-def _account(contents: CampaignContents) -> Iterator[Tile]:
+def _make_account_tiles(contents: CampaignContents) -> Iterator[Tile]:
     """Whether the service is a simulation, and whose account it is; nothing without the campaign's log."""
     terms = contents.terms
     if terms is None:
@@ -186,7 +188,7 @@ def _account_rows(contents: CampaignContents) -> Iterator[tuple[str, str]]:
     yield from ((title, text) for title, text in optional.items() if text)
 
 
-def _money(contents: CampaignContents) -> tuple[Tile, bool]:
+def _make_money_tile(contents: CampaignContents) -> tuple[Tile, bool]:
     """What is owed if anything is, else what was paid, by the logs. Without a log the sum is not known, which is not zero."""
     if contents.paid_cents is None:
         meaning = "what was paid: no order log in this archive that can be read"
@@ -206,23 +208,29 @@ def _money(contents: CampaignContents) -> tuple[Tile, bool]:
     return Tile(value=value, meaning="; ".join(filter(None, parts)), warns=True), True
 
 
-def _calibration(contents: CampaignContents, designs: tuple[DesignSummary, ...]) -> tuple[Calibration, ...]:
+def _calibrate_predictions(
+    contents: CampaignContents, designs: tuple[DesignSummary, ...]
+) -> tuple[Calibration, ...]:
     """Chances to hit that selection predicted, compared with what was found; empty for assays that selection does not know."""
     kinds = {experiment.spec.experiment_type for experiment in contents.experiments if experiment.spec}
     objective = ASSAY_TYPES[kinds.pop()].objective if len(kinds) == 1 else None
     return calibrate_chances(designs, SelectionSettings(objective=objective)) if objective else ()
 
 
-def _citation(contents: CampaignContents) -> Iterator[str]:
+def _cite_sources(contents: CampaignContents) -> Iterator[str]:
     codes = ", ".join(experiment.code for experiment in contents.experiments)
     yield f"Campaign {contents.campaign_id}: {words.assay_line(contents)}."
-    yield f"Experiments {codes}; archived {words.day(contents.as_of)}." if codes else "No results archived."
+    yield (
+        f"Experiments {codes}; archived {words.format_day(contents.as_of)}."
+        if codes
+        else "No results archived."
+    )
     for experiment in contents.experiments:
         yield f"{experiment.code} version {experiment.manifest.version}, manifest SHA-256 {experiment.manifest_sha256}."
-    yield f"Report by prefect-assay {_versions()['prefect-assay']}."
+    yield f"Report by prefect-assay {_list_versions()['prefect-assay']}."
 
 
-def _grouped(curves: Iterable[CurveFigure], ranked: Iterable[DesignSummary]) -> Iterator[DesignCurves]:
+def _group_curves(curves: Iterable[CurveFigure], ranked: Iterable[DesignSummary]) -> Iterator[DesignCurves]:
     """The curves by design, in the order of the ranking; names without a result come last."""
     by_design: dict[tuple[str, str], list[CurveFigure]] = {}
     for curve in curves:
@@ -234,21 +242,21 @@ def _grouped(curves: Iterable[CurveFigure], ranked: Iterable[DesignSummary]) -> 
                 experiment_code=place[0],
                 name=place[1],
                 summary=known.get(place),
-                curves=tuple(sorted(by_design[place], key=_replicate)),
+                curves=tuple(sorted(by_design[place], key=_read_replicate)),
             )
 
 
-def _replicate(curve: CurveFigure) -> tuple[str, int]:
+def _read_replicate(curve: CurveFigure) -> tuple[str, int]:
     return curve.result_id, curve.fit.replicate or 0
 
 
-def _verdicts(curves: Iterable[CurveFigure]) -> dict[str, int]:
+def _count_verdicts(curves: Iterable[CurveFigure]) -> dict[str, int]:
     """How many replicates have each word of a verdict; one with two words counts with both."""
     counted = Counter(word for curve in curves for word in list_replicate_parts(curve.fit))
     return {word: counted[word] for word in words.VERDICT_MEANINGS if counted[word]}
 
 
-def _versions() -> dict[str, str]:
+def _list_versions() -> dict[str, str]:
     found = {"Python": platform.python_version()}
     for name in _PACKAGES:
         try:

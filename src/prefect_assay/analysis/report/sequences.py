@@ -36,16 +36,16 @@ def sequences_of(designs: Sequence[DesignSummary], ordered: Mapping[str, str]) -
     parents = {each.name: parents_of(each.attributes) for each in designs}
     measured = [each.name for each in designs if each.outcome in _MEASURED and each.name in residues]
     bases = dict.fromkeys(measured[:_COMPARED_MAX])
-    return tuple(_described(name, residues, parents.get(name, ()), bases) for name in residues)
+    return tuple(_describe_sequence(name, residues, parents.get(name, ()), bases) for name in residues)
 
 
-def _described(
+def _describe_sequence(
     name: str, residues: Mapping[str, str], parents: Sequence[str], measured: Mapping[str, None]
 ) -> DesignSequence:
     own = residues[name]
     parent = next((each for each in parents if each in residues and each != name), None)
     candidates = [parent] if parent else [each for each in measured if each != name]
-    distances = [(_distance(residues[each], own), each) for each in candidates]
+    distances = [(_measure_distance(residues[each], own), each) for each in candidates]
     near = [found for found in distances if found[0] <= _FAR * len(own)]
     base = min(near, key=lambda found: found[0])[1] if near else None
     return DesignSequence(
@@ -54,34 +54,34 @@ def _described(
         lengths=" + ".join(str(len(chain)) for chain in own.split(CHAIN_SEPARATOR)),
         base=base or parent or next(iter(parents), ""),
         is_parent=bool(parents) and (parent is not None or base is None),
-        changes=changes(residues[base], own) if base else "",
+        changes=list_changes(residues[base], own) if base else "",
     )
 
 
-def changes(base: str, own: str) -> str:
+def list_changes(base: str, own: str) -> str:
     """`A24G, W31F`; for another length the part that differs: `24-31: ADE to G` (numbers of the base, chains counted through)."""
     base, own = base.replace(CHAIN_SEPARATOR, ""), own.replace(CHAIN_SEPARATOR, "")
     if len(base) == len(own):
         found = [f"{a}{at}{b}" for at, (a, b) in enumerate(zip(base, own, strict=True), start=1) if a != b]
         more = [f"and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
         return ", ".join([*found[:_LISTED], *more]) or "the same residues"
-    head, tail = _shared(base, own)
+    head, tail = _count_shared(base, own)
     old, new = base[head : len(base) - tail], own[head : len(own) - tail]
     if not old:
-        return f"{_short(new)} inserted after {head}"
+        return f"{_shorten(new)} inserted after {head}"
     where = f"{head + 1}-{head + len(old)}" if len(old) > 1 else f"{head + 1}"
-    return f"{where}: {_short(old)} to {_short(new)}" if new else f"{where}: {_short(old)} deleted"
+    return f"{where}: {_shorten(old)} to {_shorten(new)}" if new else f"{where}: {_shorten(old)} deleted"
 
 
-def _distance(base: str, own: str) -> int:
+def _measure_distance(base: str, own: str) -> int:
     """How many residues differ; for another length, how long the differing part is."""
     if len(base) == len(own):
         return sum(map(str.__ne__, base, own))
-    head, tail = _shared(base, own)
+    head, tail = _count_shared(base, own)
     return max(len(base), len(own)) - head - tail
 
 
-def _shared(base: str, own: str) -> tuple[int, int]:
+def _count_shared(base: str, own: str) -> tuple[int, int]:
     """How many residues both begin and end with."""
     shorter = min(len(base), len(own))
     head = next((at for at in range(shorter) if base[at] != own[at]), shorter)
@@ -89,5 +89,5 @@ def _shared(base: str, own: str) -> tuple[int, int]:
     return head, tail
 
 
-def _short(residues: str) -> str:
+def _shorten(residues: str) -> str:
     return residues if len(residues) <= _LISTED else f"{len(residues)} residues"

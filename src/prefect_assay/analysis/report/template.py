@@ -16,17 +16,17 @@ from prefect_assay.analysis.results.formats import (
 from prefect_assay.service.models.billing import usd
 
 
-def _shown(value: Any) -> Any:
+def _clean_value(value: Any) -> Any:
     """Text of others without control characters; safe markup passes as it is."""
-    return value if hasattr(value, "__html__") or not isinstance(value, str) else words.plain(value)
+    return value if hasattr(value, "__html__") or not isinstance(value, str) else words.clean_text(value)
 
 
-def _typeset(text: str) -> Markup:
+def _typeset_constants(text: str) -> Markup:
     """Constants in a text of this package, such as K_D, as a letter with its index."""
-    return Markup(CONSTANT.sub(r"<i>\1</i><sub>\2</sub>", str(escape(words.plain(text)))))  # noqa: S704 - escaped first
+    return Markup(CONSTANT.sub(r"<i>\1</i><sub>\2</sub>", str(escape(words.clean_text(text)))))  # noqa: S704 - escaped first
 
 
-def _slug(title: str) -> str:
+def _make_slug(title: str) -> str:
     """A title as the name of a class: `95-interval`."""
     return "-".join(re.findall("[a-z0-9]+", title.lower()))
 
@@ -37,15 +37,15 @@ _ENVIRONMENT: Final = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
-    finalize=_shown,
+    finalize=_clean_value,
 )
 _ENVIRONMENT.filters |= {
-    "day": words.day,
+    "day": words.format_day,
     "usd": usd,
     "molar": format_molar,
     "estimate": format_molar_estimate,
     "rate": format_rate_estimate,
-    "slug": _slug,
-    "typeset": _typeset,
+    "slug": _make_slug,
+    "typeset": _typeset_constants,
 }
 REPORT: Final = _ENVIRONMENT.get_template("report.html")

@@ -58,7 +58,7 @@ class Failure(Model):
     designs: tuple[DesignSummary, ...]
 
 
-def failures(summaries: Iterable[DesignSummary]) -> Iterator[Failure]:
+def group_failures(summaries: Iterable[DesignSummary]) -> Iterator[Failure]:
     """One group per reason; a screen that reports binding has not failed."""
     listed = tuple(summaries)
     for outcome, (title, reason) in _FAILURES.items():
@@ -77,14 +77,16 @@ def assay_line(contents: CampaignContents) -> str:
     lines: dict[str, None] = {}
     for experiment in contents.experiments:
         if experiment.spec is not None:
-            lines[_assay(experiment.spec.experiment_type, experiment.spec.method, experiment.target)] = None
+            lines[_name_assay(experiment.spec.experiment_type, experiment.spec.method, experiment.target)] = (
+                None
+            )
     if not lines and contents.plan:
         assay = contents.plan.assay
-        lines[_assay(assay.experiment_type, assay.effective_method, contents.plan.target_name)] = None
+        lines[_name_assay(assay.experiment_type, assay.effective_method, contents.plan.target_name)] = None
     return "; ".join(lines)
 
 
-def _assay(kind: ExperimentType, method: Method | None, target: str | None) -> str:
+def _name_assay(kind: ExperimentType, method: Method | None, target: str | None) -> str:
     words = ASSAY_TYPES[kind].title
     by = f" by {METHODS[method]}" if method else ""
     return f"{words}{by}{f' against {target}' if target else ''}"
@@ -105,22 +107,22 @@ def simulated_line(designs: Sequence[DesignSummary]) -> str:
     return f"A local lab has answered{which} in place of the service.{means}"
 
 
-def celsius(value: float | None) -> str:
+def format_celsius(value: float | None) -> str:
     """`61.4 °C`; a dash for None."""
     return EMPTY if value is None else f"{value:.1f} °C"
 
 
-def melting(value: Estimate | None) -> str:
+def format_melting(value: Estimate | None) -> str:
     """A fitted melting temperature with its interval; a dash for None."""
     return EMPTY if value is None else format_celsius_estimate(value)
 
 
-def day(moment: datetime | None) -> str:
+def format_day(moment: datetime | None) -> str:
     """`2026-03-02`, in UTC; a dash for None."""
     return f"{moment.astimezone(UTC):%Y-%m-%d}" if moment else EMPTY
 
 
-def plain(text: object) -> str:
+def clean_text(text: object) -> str:
     """Text of others in one line: control characters and marks that change the direction of text become visible."""
     flat = " ".join(str(text).split())
     return "".join(

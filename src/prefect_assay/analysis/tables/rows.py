@@ -17,8 +17,8 @@ from prefect_assay.analysis.results.row import read_row
 from prefect_assay.analysis.tables.files import WRITE_AGAIN, Source, make_results_schema, read_table
 from prefect_assay.archive import ArchivedVersion, Store
 from prefect_assay.archive.layout import (
-    BOOKS_FOLDER,
     CAMPAIGN_CODES,
+    LEDGERS_FOLDER,
     MANIFEST_NAME,
     TABLE_PATH,
     VERSIONS_FOLDER,
@@ -136,7 +136,7 @@ def list_registered_versions(
 
     The number is 0 where the register has another file only, such as the choice of a plan.
     """
-    root = join_key(safe_prefix(prefix), BOOKS_FOLDER, VERSIONS_FOLDER)
+    root = join_key(safe_prefix(prefix), LEDGERS_FOLDER, VERSIONS_FOLDER)
     folders = None if campaigns is None else {safe_name(campaign_id) for campaign_id in campaigns}
     newest: defaultdict[tuple[str, str], int] = defaultdict(int)
     for key in store.keys(root):

@@ -17,7 +17,7 @@ from prefect.exceptions import PrefectException
 
 from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials
 from prefect_assay.campaigns.runs.queries import read_runs, suspended_filter
-from prefect_assay.campaigns.runs.states import resume, suspension_key, waits_for_input
+from prefect_assay.campaigns.runs.states import resume_run, suspension_key, waits_for_input
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.errors import Conflict, InputError, ServiceUnavailable, shorten
 from prefect_assay.orders.ledger.campaign_log import (
@@ -182,11 +182,11 @@ def wake_answered(client: SyncPrefectClient, log: CampaignLog, run: FlowRun) -> 
     Returns True if this call has resumed it.
     """
     if not waits_for_input(run):
-        return resume(client, run.id)
+        return resume_run(client, run.id)
     form = PRICE_KEY.fullmatch(suspension_key(run))
     decided = log.read().decisions.get(form["question"]) if form else None
     if form is None or decided is None or decided[1].revision != int(form["revision"]):
         return False
     answered = decided[1]
     decision = answered.decision if answered.decision in {APPROVE, REJECT} else REJECT
-    return resume(client, run.id, {"decision": decision, "decided_by": answered.answerer})
+    return resume_run(client, run.id, {"decision": decision, "decided_by": answered.answerer})

@@ -22,7 +22,7 @@ from prefect_assay.campaigns.approval.questions import (
     report_budget,
     show_question,
 )
-from prefect_assay.campaigns.events import emit, kinds
+from prefect_assay.campaigns.events import emit_fact, kinds
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
 from prefect_assay.errors import (
     ApprovalExpired,
@@ -102,7 +102,7 @@ def approve_orders(
     if purchase.total_cents <= first.campaign_cap_cents or not purchase.due_cents:
         return estimates, purchase
     question = _price_question(first, purchase, account)
-    answered = _decide(first, question, purchase, account)
+    answered = _suspend_for_answer(first, question, purchase, account)
     price = f"the price of campaign {plan.campaign_id}, {usd(purchase.total_cents)}"
     if answered.decision == EXPIRED:
         raise ApprovalExpired(f"{price}, was not approved in time; nothing was ordered")
@@ -111,7 +111,7 @@ def approve_orders(
     for order, one in zip(orders, purchase.experiments, strict=True):
         if one in purchase.new and one.cents is not None:
             _record_approval(order, one.cents, answered, purchase.requester)
-    first.setup.books.budget.raise_cap(plan.campaign_id, purchase.total_cents, answered.answerer)
+    first.setup.ledgers.budget.raise_cap(plan.campaign_id, purchase.total_cents, answered.answerer)
     return estimates, purchase
 
 
@@ -123,7 +123,7 @@ def _show_purchase(order: PlannedOrder, purchase: PurchaseSummary) -> None:
         order.log.append(Offered(purchase=purchase))
         for warning in purchase.warnings:
             _log.warning("Campaign %s: %s", purchase.campaign_id, warning)
-    emit(
+    emit_fact(
         kinds.EstimateCompleted(
             campaign_id=purchase.campaign_id,
             experiments=len(purchase.new),
@@ -153,7 +153,7 @@ def _price_question(order: PlannedOrder, purchase: PurchaseSummary, account: str
         CAMPAIGN_CAP,
         [],
         {
-            **artifacts.bought(purchase.campaign_id, specs, order.plan.target_name),
+            **artifacts.describe_purchase(purchase.campaign_id, specs, order.plan.target_name),
             "account": quote_markdown(account),
             "paid": purchase.paid,
             **(
@@ -183,7 +183,7 @@ def _record_approval(
         requester=requester,
         how=answered.how,
     )
-    order.book.record(
+    order.ledger.record(
         lambda state: (
             None
             if state.approved and state.approved.by_person and state.approved.amount_cents >= total_cents
@@ -192,7 +192,9 @@ def _record_approval(
     )
 
 
-def _decide(order: PlannedOrder, question: Question, purchase: PurchaseSummary, account: str) -> Answered:
+def _suspend_for_answer(
+    order: PlannedOrder, question: Question, purchase: PurchaseSummary, account: str
+) -> Answered:
     """The answer to exactly this question; suspends the run with a form until there is one."""
     log, policy = order.log, order.setup.policy
     key = price_question_id(order.plan.campaign_id)
@@ -221,7 +223,7 @@ def _decide(order: PlannedOrder, question: Question, purchase: PurchaseSummary, 
             order.plan.campaign_id,
         )
         if asked_now:
-            emit(
+            emit_fact(
                 kinds.ApprovalRequested(
                     approval=f"{key}-{asked.revision}",
                     about="spending",

@@ -21,7 +21,7 @@ from prefect_assay.campaigns.approval.terms import AccountIdentity, describe_acc
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.errors import AssayError, InvalidSpec
-from prefect_assay.orders.ledger import Ledgers, OrderBook, OrderState
+from prefect_assay.orders.ledger import Ledgers, OrderLedger, OrderState
 from prefect_assay.orders.ledger.campaign_log import Terms
 from prefect_assay.orders.ledger.state import NotBegun
 from prefect_assay.orders.payments.interfaces import normalize_address
@@ -101,10 +101,10 @@ def look_up_purchase(
         used = f"campaign_id: {plan.campaign_id} has been used for other designs or another assay; nothing was ordered"
         raise InvalidSpec([f"{used}. Choose a new campaign name"])
     service = normalize_address(setup.credentials.base_url)
-    books = Ledgers.find_recorded(setup.archive.get_store(), setup.archive.prefix, service)
-    ledgers = {key: books.open_order(plan.campaign_id, key) for key in plan.order_keys} if books else {}
+    ledgers = Ledgers.find_recorded(setup.archive.get_store(), setup.archive.prefix, service)
+    by_key = {key: ledgers.open_order(plan.campaign_id, key) for key in plan.order_keys} if ledgers else {}
     with setup.credentials.get_client() as client:
-        named = None if books else identify_organisation(client)
+        named = None if ledgers else identify_organisation(client)
         client.targets.list(limit=1)
         is_simulated = client.is_simulated
     return summarize_purchase(
@@ -113,18 +113,18 @@ def look_up_purchase(
             account=identify_account(
                 setup.account,
                 service,
-                books.organisation if books else named.id if named else None,
-                books.organisation_name if books else named.name if named else None,
+                ledgers.organisation if ledgers else named.id if named else None,
+                ledgers.organisation_name if ledgers else named.name if named else None,
                 is_simulated=is_simulated,
             ),
             policy=setup.policy,
             payment_method=setup.payment_method,
-            prices=price_orders(setup, plan, ledgers),
+            prices=price_orders(setup, plan, by_key),
             request_quote=setup.options.spending.request_quote,
             continues=kept is not None,
-            earlier=find_earlier(setup, [plan], books),
+            earlier=find_earlier(setup, [plan], ledgers),
             unasked_cents=unasked_cents,
-            raised_cents=books.budget.read().caps.get(plan.campaign_id, 0) if books else 0,
+            raised_cents=ledgers.budget.read().caps.get(plan.campaign_id, 0) if ledgers else 0,
             requester=requester,
         )
     )
@@ -135,22 +135,24 @@ def is_begun(state: OrderState) -> bool:
     return bool(state.ordered or state.open_attempts or state.withdrawn or state.stopped)
 
 
-def price_orders(setup: CampaignSetup, plan: Plan, ledgers: Mapping[str, OrderBook]) -> dict[str, OrderPrice]:
+def price_orders(
+    setup: CampaignSetup, plan: Plan, by_key: Mapping[str, OrderLedger]
+) -> dict[str, OrderPrice]:
     """The price of each experiment of a plan, by order key, like `ledgers`, which are empty before the first use.
 
     The service is asked about what is not placed and about open quotes. Once every order is placed, the ledgers answer.
     """
-    states = {key: ledgers[key].read() if key in ledgers else NotBegun() for key in plan.order_keys}
+    states = {key: by_key[key].read() if key in by_key else NotBegun() for key in plan.order_keys}
     if all(map(is_begun, states.values())):
         return {key: _price_by_ledger(state) for key, state in states.items()}
     return {
-        one.order_key: _price_order(setup, one, ledgers.get(one.order_key), states[one.order_key])
+        one.order_key: _price_order(setup, one, by_key.get(one.order_key), states[one.order_key])
         for one in plan.experiments
     }
 
 
 def _price_order(
-    setup: CampaignSetup, planned: PlannedExperiment, ledger: OrderBook | None, state: OrderState
+    setup: CampaignSetup, planned: PlannedExperiment, ledger: OrderLedger | None, state: OrderState
 ) -> OrderPrice:
     in_flow = FlowRunContext.get() is not None  # outside of one, a task would need Prefect's server
     if ledger is None or not is_begun(state):
@@ -159,7 +161,7 @@ def _price_order(
     known = _price_by_ledger(state)
     if known.state is PurchaseState.ENDED or (known.is_committed and known.cents is not None):
         return known
-    price = (open_price if in_flow else open_price.fn)(setup.credentials, planned, book=ledger)
+    price = (open_price if in_flow else open_price.fn)(setup.credentials, planned, ledger=ledger)
     now = PurchaseState.ORDERED if price.committed else known.state
     return OrderPrice(now, price.total_cents, is_committed=price.committed)
 
@@ -180,7 +182,7 @@ def _price_by_ledger(state: OrderState) -> OrderPrice:
 
 
 def find_earlier(
-    setup: CampaignSetup, plans: Sequence[Plan], books: Ledgers | None, own: Collection[str] = ()
+    setup: CampaignSetup, plans: Sequence[Plan], ledgers: Ledgers | None, own: Collection[str] = ()
 ) -> Earlier:
     """The designs of plans that other campaigns have ordered for the same type of assay, method and target.
 
@@ -189,27 +191,27 @@ def find_earlier(
     The budget names every campaign that has sent an order, so that one with a plan alone costs nothing. Best effort: a
     summary without it is still true.
     """
-    if books is None:
+    if ledgers is None:
         return Earlier()
     try:
-        return _find_earlier(setup, plans, books, {None, *(plan.campaign_id for plan in plans), *own})
+        return _find_earlier(setup, plans, ledgers, {None, *(plan.campaign_id for plan in plans), *own})
     except (AssayError, OSError) as error:
         return Earlier(unread=f"not compared with earlier campaigns: {error}")
 
 
 def _find_earlier(
-    setup: CampaignSetup, plans: Sequence[Plan], books: Ledgers, own: Collection[str | None]
+    setup: CampaignSetup, plans: Sequence[Plan], ledgers: Ledgers, own: Collection[str | None]
 ) -> Earlier:
     store, prefix = setup.archive.get_store(), setup.archive.prefix
     names = defaultdict[tuple[str, str], list[str]](list)
     for plan in plans:
         for name, value in plan.sequences.items():
             if not value.control:
-                names[_protein(value)].append(name)
-    measured = {_measurement(one.spec) for plan in plans for one in plan.experiments}
+                names[_identify_protein(value)].append(name)
+    measured = {_describe_measurement(one.spec) for plan in plans for one in plan.experiments}
     sent = {
         one.campaign_id: None
-        for one in reversed(books.budget.read().reservations.values())
+        for one in reversed(ledgers.budget.read().reservations.values())
         if one.campaign_id not in own and (one.action or one.cents)
     }
     campaigns = [name for name in sent if name is not None]
@@ -219,11 +221,11 @@ def _find_earlier(
         shared: list[str] = []
         states = []
         for one in other.experiments if other else ():
-            proteins = [_protein(value) for value in one.spec.sequences.values()]
+            proteins = [_identify_protein(value) for value in one.spec.sequences.values()]
             same = [name for protein in proteins for name in names.get(protein, ())]
-            if not same or _measurement(one.spec) not in measured:
+            if not same or _describe_measurement(one.spec) not in measured:
                 continue
-            state = books.open_order(campaign_id, one.order_key).read()
+            state = ledgers.open_order(campaign_id, one.order_key).read()
             if state.placed:
                 shared += same
                 states.append(state)
@@ -245,13 +247,13 @@ def _find_earlier(
     return Earlier(tuple(purchases), unread)
 
 
-def _protein(value: SequenceValue) -> tuple[str, str]:
+def _identify_protein(value: SequenceValue) -> tuple[str, str]:
     """What makes two designs the same protein: residues and the location of the tag (contract 2.3)."""
     metadata = value.metadata or {}
     return value.aa_string.upper(), str(metadata.get("tag_location") or "").upper()
 
 
-def _measurement(spec: ExperimentSpec) -> tuple[str, str | None, str | None]:
+def _describe_measurement(spec: ExperimentSpec) -> tuple[str, str | None, str | None]:
     return spec.experiment_type, spec.method, spec.target_id
 
 
@@ -262,8 +264,8 @@ def purchase_of_orders(orders: Sequence[PlannedOrder]) -> tuple[dict[str, CostEs
     """The estimates of what is not placed, by order key, and the purchase of a campaign that has begun."""
     first = orders[0]
     setup, plan = first.setup, first.plan
-    ledgers = {order.key: order.book for order in orders}
-    prices = price_orders(setup, plan, ledgers)
+    by_key = {order.key: order.ledger for order in orders}
+    prices = price_orders(setup, plan, by_key)
     started = first.log.read().started
     is_open = not all(price.is_committed for price in prices.values())
     summary = summarize_purchase(
@@ -274,10 +276,10 @@ def purchase_of_orders(orders: Sequence[PlannedOrder]) -> tuple[dict[str, CostEs
             payment_method=setup.payment_method,
             prices=prices,
             request_quote=setup.options.spending.request_quote,
-            continues=any(is_begun(book.state) for book in ledgers.values()),
-            earlier=find_earlier(setup, [plan], setup.books) if is_open else Earlier(),
+            continues=any(is_begun(ledger.state) for ledger in by_key.values()),
+            earlier=find_earlier(setup, [plan], setup.ledgers) if is_open else Earlier(),
             unasked_cents=setup.unasked_cents,
-            raised_cents=setup.books.budget.read().caps.get(plan.campaign_id, 0),
+            raised_cents=setup.ledgers.budget.read().caps.get(plan.campaign_id, 0),
             requester=started.requester if started else None,
         )
     )
@@ -290,7 +292,7 @@ def summarize_purchase(facts: PurchaseFacts) -> PurchaseSummary:
     values, first = plan.sequences.values(), plan.experiments[0].spec
     lengths = [len(value.aa_string) - value.aa_string.count(CHAIN_SEPARATOR) for value in values]
     experiments = tuple(
-        _experiment(planned, facts.prices[planned.order_key], facts) for planned in plan.experiments
+        _summarize_experiment(planned, facts.prices[planned.order_key], facts) for planned in plan.experiments
     )
     prices = facts.prices.values()
     uncommitted = [price for price in prices if not price.is_committed]
@@ -332,7 +334,9 @@ def summarize_purchase(facts: PurchaseFacts) -> PurchaseSummary:
     return summary.model_copy(update={"asked": describe_asking(summary, facts.raised_cents)})
 
 
-def _experiment(planned: PlannedExperiment, price: OrderPrice, facts: PurchaseFacts) -> PurchasedExperiment:
+def _summarize_experiment(
+    planned: PlannedExperiment, price: OrderPrice, facts: PurchaseFacts
+) -> PurchasedExperiment:
     values = planned.spec.sequences.values()
     lines, unread = itemise_price(price.estimate) if price.estimate else ((), ())
     by_quote = None
@@ -424,11 +428,11 @@ def find_warnings(plan: Plan) -> Iterator[str]:
     if without:
         where = "" if len(without) == len(plan.experiments) else f" in experiment {', '.join(without)}"
         yield f"no control{where}: nothing will show that the assay worked; `true` in a column `control`, or `control=true` in a FASTA header, marks one"
-    yield from _unbracketed(plan)
+    yield from _list_unbracketed(plan)
     yield from plan.doubts
 
 
-def _unbracketed(plan: Plan) -> Iterator[str]:
+def _list_unbracketed(plan: Plan) -> Iterator[str]:
     """Expected K_D that the file states, outside of the concentrations (contract 8 has the default)."""
     assay = plan.assay
     default = ASSAY_TYPES[assay.experiment_type].concentrations_nM

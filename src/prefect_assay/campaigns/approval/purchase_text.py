@@ -27,17 +27,17 @@ def purchase_rows(summary: PurchaseSummary) -> dict[str, str]:
     """The summary as rows: a word and its text, the amount that is due first."""
     rows = {
         "due now": summary.due,
-        "bought again" if summary.new else "before": _before(summary),
-        "price": "; ".join(_price(summary)),
+        "bought again" if summary.new else "before": _describe_earlier_campaigns(summary),
+        "price": "; ".join(_describe_price(summary)),
         "account": summary.account,
         "campaign": f"{summary.campaign_id}{', which goes on: what it has ordered is found' if summary.continues else ''}",
-        "designs": "; ".join(_designs(summary)),
+        "designs": "; ".join(_describe_designs(summary)),
         "assay": summary.assay,
-        "already": _already(summary),
-        "caps": "; ".join(_caps(summary)),
+        "already": _describe_ordered(summary),
+        "caps": "; ".join(_describe_caps(summary)),
         "paid": summary.paid,
         "asked": f"{summary.asked}.{f' {NOT_WITHDRAWN}' if summary.new else ''}",
-        "warning": "; ".join(_warnings(summary)),
+        "warning": "; ".join(_list_warnings(summary)),
     }
     return {name: text for name, text in rows.items() if text}
 
@@ -46,10 +46,10 @@ def price_table(summary: PurchaseSummary) -> tuple[tuple[str, ...], list[tuple[s
     """Headings and rows of the itemised price, one for each experiment and, of several, one for their sum."""
     lines = sum_lines(summary.experiments)
     names = [line.name for line in lines]
-    rows = [_row(one, names) for one in summary.experiments[:_EXPERIMENTS_SHOWN]]
+    rows = [_format_row(one, names) for one in summary.experiments[:_EXPERIMENTS_SHOWN]]
     if len(summary.experiments) > 1:
-        cells = [_cents(line.cents) for line in lines]
-        rows.append(("all", str(summary.designs), *cells, _cents(summary.total_cents), summary.due))
+        cells = [_format_cents(line.cents) for line in lines]
+        rows.append(("all", str(summary.designs), *cells, _format_cents(summary.total_cents), summary.due))
     return ("experiment", "designs", *names, "USD without VAT", ""), rows
 
 
@@ -62,27 +62,31 @@ def price_markdown(summary: PurchaseSummary) -> list[str]:
     """The itemised price of each experiment as a Markdown table."""
     headings, rows = price_table(summary)
     align = ["---:"] * (len(headings) - 1) + ["---"]
-    return [_cells(headings), f"|{'|'.join(align)}|", *(_cells(map(make_markdown_cell, row)) for row in rows)]
+    return [
+        _format_cells(headings),
+        f"|{'|'.join(align)}|",
+        *(_format_cells(map(make_markdown_cell, row)) for row in rows),
+    ]
 
 
-def _cells(cells: Sequence[str] | Iterator[str]) -> str:
+def _format_cells(cells: Sequence[str] | Iterator[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _row(one: PurchasedExperiment, names: Sequence[str]) -> tuple[str, ...]:
+def _format_row(one: PurchasedExperiment, names: Sequence[str]) -> tuple[str, ...]:
     cents = {line.name: line.cents for line in one.lines}
     state = "" if one.state is PurchaseState.NEW else str(one.state)
     remark = f"by quote: {one.by_quote}" if one.by_quote else state
     return (
         str(one.number),
         str(one.designs),
-        *(_cents(cents.get(name)) for name in names),
-        _cents(one.cents),
+        *(_format_cents(cents.get(name)) for name in names),
+        _format_cents(one.cents),
         remark,
     )
 
 
-def _cents(cents: int | None) -> str:
+def _format_cents(cents: int | None) -> str:
     return "" if cents is None else usd(cents).removesuffix(" USD")
 
 
@@ -90,10 +94,10 @@ def itemise_experiments(experiments: Sequence[PurchasedExperiment]) -> str:
     """The price lines of experiments in one sentence; empty where no estimate shows them."""
     shown = tuple(one for one in experiments if one.lines)
     lines = sum_lines(shown)
-    return f"{' + '.join(map(_line, lines))}, for {many(len(shown), 'experiment')}" if lines else ""
+    return f"{' + '.join(map(_format_line, lines))}, for {many(len(shown), 'experiment')}" if lines else ""
 
 
-def _price(summary: PurchaseSummary) -> Iterator[str]:
+def _describe_price(summary: PurchaseSummary) -> Iterator[str]:
     new = tuple(one for one in summary.new if one.lines)
     lines = sum_lines(new)
     if lines:
@@ -107,12 +111,12 @@ def _price(summary: PurchaseSummary) -> Iterator[str]:
         yield f"by quote: {reason}"
 
 
-def _line(line: PriceLine) -> str:
+def _format_line(line: PriceLine) -> str:
     detail = f" ({line.detail})" if line.detail else ""
-    return f"{line.name} {_cents(line.cents) or 'not shown'}{detail}"
+    return f"{line.name} {_format_cents(line.cents) or 'not shown'}{detail}"
 
 
-def _designs(summary: PurchaseSummary) -> Iterator[str]:
+def _describe_designs(summary: PurchaseSummary) -> Iterator[str]:
     fewest, most = summary.residues
     span = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     of = f" of {summary.source}" if summary.source else ""
@@ -122,7 +126,7 @@ def _designs(summary: PurchaseSummary) -> Iterator[str]:
         yield f"{many(summary.duplicates, 'duplicate')} left out"
 
 
-def _already(summary: PurchaseSummary) -> str:
+def _describe_ordered(summary: PurchaseSummary) -> str:
     placed = [
         one for one in summary.experiments if one.state in {PurchaseState.ORDERED, PurchaseState.MEASURED}
     ]
@@ -135,7 +139,7 @@ def _already(summary: PurchaseSummary) -> str:
     )
 
 
-def _before(summary: PurchaseSummary) -> str:
+def _describe_earlier_campaigns(summary: PurchaseSummary) -> str:
     names = summary.earlier_designs
     unread = [summary.earlier_unread] if summary.earlier_unread else []
     if not names:
@@ -143,17 +147,17 @@ def _before(summary: PurchaseSummary) -> str:
     ordered = (
         f"{len(names)} of the {many(summary.designs, 'design')} {'was' if len(names) == 1 else 'were'} ordered before for "
         f"the same assay and target ({listed(names, _NAMES_SHOWN)}), "
-        f"{listed([*map(_earlier, summary.earlier)], _CAMPAIGNS_SHOWN)}"
+        f"{listed([*map(_format_earlier, summary.earlier)], _CAMPAIGNS_SHOWN)}"
     )
     return ". ".join(["; ".join([ordered, *unread]), *([PAID_AGAIN] if summary.new else [])])
 
 
-def _earlier(one: EarlierPurchase) -> str:
+def _format_earlier(one: EarlierPurchase) -> str:
     when = f" on {one.ordered_at:%Y-%m-%d %H:%M} UTC" if one.ordered_at else ""
     return f"in {one.campaign_id} ({len(one.designs)} of them{when}{', measured' if one.measured else ''})"
 
 
-def _caps(summary: PurchaseSummary) -> Iterator[str]:
+def _describe_caps(summary: PurchaseSummary) -> Iterator[str]:
     yield describe_caps(
         summary.per_experiment_cents, summary.per_campaign_cents, summary.second_person_above_cents
     )
@@ -161,6 +165,6 @@ def _caps(summary: PurchaseSummary) -> Iterator[str]:
         yield f"{usd(summary.unasked_cents)} may be spent without asking"
 
 
-def _warnings(summary: PurchaseSummary) -> Iterator[str]:
+def _list_warnings(summary: PurchaseSummary) -> Iterator[str]:
     yield from summary.warnings
     yield from dict.fromkeys(line for one in summary.new for line in one.warnings)

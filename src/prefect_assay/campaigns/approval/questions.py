@@ -17,7 +17,7 @@ from prefect_assay.analysis.results.formats import make_markdown_cell
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.campaigns.approval.purchase_text import itemise_experiments, purchase_markdown
 from prefect_assay.campaigns.artifacts import begin_sentence, label_of, show_once
-from prefect_assay.campaigns.events import emit, kinds
+from prefect_assay.campaigns.events import emit_fact, kinds
 from prefect_assay.orders.ledger.campaign_log import (
     CLOSED,
     EXPIRED,
@@ -98,7 +98,7 @@ class Questions:
         asked = self.log.state.open_questions[key]
         get_run_logger().warning("A decision is needed: %s", question.text)
         show_question(self.log.name, asked, self.account, estimate=estimate_of_order(self.log, order_key))
-        emit(
+        emit_fact(
             kinds.ApprovalRequested(
                 approval=f"{key}-{asked.revision}",
                 about=about_of(question),
@@ -123,7 +123,7 @@ def about_of(question: Question) -> Literal["spending", "payment"]:
 def report_budget(key: str, what: str, amount_cents: int | None, cap_cents: int) -> None:
     """Send the event of an amount over its cap."""
     if amount_cents is not None and amount_cents > cap_cents:
-        emit(
+        emit_fact(
             kinds.BudgetReached(
                 key=key, what=what, amount_cents=amount_cents, cap_cents=cap_cents, asks=can_suspend()
             )
@@ -134,9 +134,9 @@ def report_answer(key: str, question: Question, answered: Answered) -> None:
     """Send the event of an answer, or of a question that nobody has answered in time."""
     approval, about = f"{key}-{answered.revision}", about_of(question)
     if answered.decision == EXPIRED:
-        emit(kinds.ApprovalExpired(approval=approval, about=about))
+        emit_fact(kinds.ApprovalExpired(approval=approval, about=about))
     else:
-        emit(kinds.ApprovalAnswered(approval=approval, about=about, decision=answered.decision))
+        emit_fact(kinds.ApprovalAnswered(approval=approval, about=about, decision=answered.decision))
 
 
 def estimate_of_order(log: CampaignLog, order_key: str | None) -> str | None:

@@ -28,7 +28,8 @@ def find_differences(recorded: Terms, present: Terms) -> dict[str, str]:
     """What differs, in words: the recorded value and the present one. Caps and the deadline may differ."""
     changed = [name for name in (*_IDENTITY, *_PAYMENT) if getattr(recorded, name) != getattr(present, name)]
     return {
-        _WORDS[name]: f"{_show(name, recorded)} at the start, {_show(name, present)} now" for name in changed
+        _WORDS[name]: f"{_format_term(name, recorded)} at the start, {_format_term(name, present)} now"
+        for name in changed
     }
 
 
@@ -115,7 +116,7 @@ def account_in(log: CampaignLog) -> str:
     return describe_account(terms) if terms else "account unknown"
 
 
-def _show(name: str, terms: Terms) -> str:
+def _format_term(name: str, terms: Terms) -> str:
     value = getattr(terms, name)
     if name == "simulated":
         return "simulated" if value else "live"

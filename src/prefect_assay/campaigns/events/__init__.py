@@ -8,12 +8,12 @@ from prefect_assay.campaigns.events.assets import Materialization, asset_key
 from prefect_assay.campaigns.events.kinds import KINDS, Fact
 from prefect_assay.campaigns.events.sending import (
     EVENTS_LABEL,
-    concerning,
-    emit,
-    flush,
+    describe_subject,
+    emit_fact,
+    flush_events,
     is_news,
-    recording,
-    send,
+    record_facts,
+    send_event,
 )
 
 __all__ = [
@@ -22,10 +22,10 @@ __all__ = [
     "Fact",
     "Materialization",
     "asset_key",
-    "concerning",
-    "emit",
-    "flush",
+    "describe_subject",
+    "emit_fact",
+    "flush_events",
     "is_news",
-    "recording",
-    "send",
+    "record_facts",
+    "send_event",
 ]

@@ -14,14 +14,14 @@ from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.campaigns.events import (
     Materialization,
     asset_key,
-    emit,
+    emit_fact,
     is_news,
     kinds,
 )
 from prefect_assay.campaigns.events.assets import ASSETS
 from prefect_assay.campaigns.flow_results import RoundReport
 from prefect_assay.orders.job import Order, Payment, PaymentState
-from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.campaign_log import ShownExperiment
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.experiment import Experiment, ExperimentSummary
@@ -31,9 +31,9 @@ from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMet
 _DESIGNS_MAX: Final = 100  # in the payload of an event
 
 
-def ordered(book: OrderBook, order: Order, spec: ExperimentSpec, method: PaymentMethod) -> None:
+def report_order(ledger: OrderLedger, order: Order, spec: ExperimentSpec, method: PaymentMethod) -> None:
     """The experiment of the order exists, and the log names it."""
-    emit(
+    emit_fact(
         kinds.ExperimentOrdered(
             experiment_id=order.experiment_id,
             experiment_code=order.experiment_code,
@@ -41,13 +41,13 @@ def ordered(book: OrderBook, order: Order, spec: ExperimentSpec, method: Payment
             experiment_type=spec.experiment_type,
             payment_method=method,
         ),
-        news=is_news(_ordered_at(book)),
+        news=is_news(_ordered_at(ledger)),
     )
 
 
-def quoted(order: Order, quote: Quote) -> None:
+def report_quote(order: Order, quote: Quote) -> None:
     """A quote waits for its acceptance."""
-    emit(
+    emit_fact(
         kinds.ExperimentQuoted(
             experiment_id=order.experiment_id,
             experiment_code=order.experiment_code,
@@ -58,10 +58,12 @@ def quoted(order: Order, quote: Quote) -> None:
     )
 
 
-def invoiced(book: OrderBook, order: Order, method: PaymentMethod, amount_cents: int | None) -> None:
+def report_invoice(
+    ledger: OrderLedger, order: Order, method: PaymentMethod, amount_cents: int | None
+) -> None:
     """The order's invoice is open."""
-    ordered = book.state.ordered
-    emit(
+    ordered = ledger.state.ordered
+    emit_fact(
         kinds.ExperimentInvoiced(
             experiment_id=order.experiment_id,
             experiment_code=order.experiment_code,
@@ -70,28 +72,28 @@ def invoiced(book: OrderBook, order: Order, method: PaymentMethod, amount_cents:
             payment_method=method,
         ),
         # Without a quote the invoice is as old as the order.
-        news=book.state.confirmed or is_news(_ordered_at(book)),
+        news=ledger.state.confirmed or is_news(_ordered_at(ledger)),
     )
 
 
-def payment(book: OrderBook, order: Order, made: Payment) -> None:
+def report_payment(ledger: OrderLedger, order: Order, made: Payment) -> None:
     """The invoice is open, or paid."""
     if made.state is PaymentState.INTENDED:
-        invoiced(book, order, made.method, made.amount_cents)
+        report_invoice(ledger, order, made.method, made.amount_cents)
     elif made.state is PaymentState.SETTLED:
-        settled = book.state.settled
-        fact = _paid(order.experiment_id, order.experiment_code, made)
-        emit(fact, news=is_news(settled.at if settled else None))
+        settled = ledger.state.settled
+        fact = _make_paid_event(order.experiment_id, order.experiment_code, made)
+        emit_fact(fact, news=is_news(settled.at if settled else None))
 
 
-def stages(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperiment]) -> None:
+def report_stages(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperiment]) -> None:
     """The experiments whose status has changed since the last look, by order key."""
     for order_key, shown in now.items():
         earlier = before.get(order_key)
         if shown.experiment_id is None or shown.status is None:
             continue
         if earlier is None or earlier.status != shown.status:
-            emit(
+            emit_fact(
                 kinds.StageChanged(
                     order_key=order_key,
                     experiment_id=shown.experiment_id,
@@ -101,7 +103,7 @@ def stages(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperim
                 )
             )
             if shown.status == ExperimentStatus.CANCELED:
-                emit(
+                emit_fact(
                     kinds.ExperimentCanceled(
                         order_key=order_key,
                         experiment_id=shown.experiment_id,
@@ -110,11 +112,11 @@ def stages(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperim
                 )
 
 
-def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
+def report_version(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
     """A version is in the archive, with the preliminary or with the released results."""
     record = kept.record
     news = news or not record.unchanged
-    emit(
+    emit_fact(
         kinds.ExperimentArchived(
             experiment_id=found.id,
             experiment_code=found.code,
@@ -128,12 +130,12 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
         ),
         news=news,
     )
-    emit(
-        _asset("experiment", record, name=f"{record.campaign_id} {found.code}", rows=len(kept.rows)),
+    emit_fact(
+        _make_asset("experiment", record, name=f"{record.campaign_id} {found.code}", rows=len(kept.rows)),
         news=news,
     )
     kind = kinds.ResultsReady if found.reported == ResultsStatus.ALL else kinds.PartialResults
-    emit(
+    emit_fact(
         kind(
             experiment_id=found.id,
             experiment_code=found.code,
@@ -145,9 +147,9 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
     )
 
 
-def overdue(order_key: str, found: ExperimentSummary, deadline_days: int) -> None:
+def report_overdue(order_key: str, found: ExperimentSummary, deadline_days: int) -> None:
     """The deadline has passed without complete results."""
-    emit(
+    emit_fact(
         kinds.ExperimentOverdue(
             order_key=order_key,
             experiment_id=found.id,
@@ -173,15 +175,17 @@ def campaign_archived(
     made = table.record
     if made is not None:
         sources = [asset_key(location) for location in experiments]
-        fact = _asset("table", made, name=f"{made.campaign_id} table", upstream=sources, rows=len(table.rows))
-        emit(fact, news=news or not made.unchanged)
+        fact = _make_asset(
+            "table", made, name=f"{made.campaign_id} table", upstream=sources, rows=len(table.rows)
+        )
+        emit_fact(fact, news=news or not made.unchanged)
     if report is None:
         return
     news = news or not report.unchanged
     sources = [asset_key(made.location)] if made else []
-    emit(_asset("report", report, name=f"{report.campaign_id} report", upstream=sources), news=news)
+    emit_fact(_make_asset("report", report, name=f"{report.campaign_id} report", upstream=sources), news=news)
     if reviews:
-        emit(
+        emit_fact(
             kinds.CurveReview(
                 campaign_id=report.campaign_id,
                 report=report.location,
@@ -195,7 +199,7 @@ def campaign_archived(
 
 def round_completed(loop_id: str, made: RoundReport, previous: str | None, *, news: bool) -> None:
     """A round has ended. Its measurements are an asset, downstream of those of the round `previous`."""
-    emit(
+    emit_fact(
         kinds.RoundCompleted(
             campaign_id=made.campaign_id,
             loop_id=loop_id,
@@ -208,7 +212,7 @@ def round_completed(loop_id: str, made: RoundReport, previous: str | None, *, ne
     )
     if made.table is not None:
         before = [_round_key(loop_id, previous)] if previous else []
-        emit(
+        emit_fact(
             Materialization(
                 campaign_id=made.campaign_id,
                 key=_round_key(loop_id, made.name),
@@ -226,7 +230,7 @@ def _round_key(loop_id: str, name: str) -> str:
     return asset_key(f"assay://loop/{loop_id}/{name}")
 
 
-def _asset(
+def _make_asset(
     kind: str, record: ArchiveRecord, *, name: str, upstream: Sequence[str] = (), **metadata: object
 ) -> Materialization:
     """A version in the archive as an asset; all versions of it have the same key."""
@@ -246,7 +250,7 @@ def _asset(
     )
 
 
-def _paid(experiment_id: str, experiment_code: str | None, made: Payment) -> kinds.ExperimentPaid:
+def _make_paid_event(experiment_id: str, experiment_code: str | None, made: Payment) -> kinds.ExperimentPaid:
     return kinds.ExperimentPaid(
         experiment_id=experiment_id,
         experiment_code=experiment_code,
@@ -256,6 +260,6 @@ def _paid(experiment_id: str, experiment_code: str | None, made: Payment) -> kin
     )
 
 
-def _ordered_at(book: OrderBook) -> datetime | None:
-    ordered = book.state.ordered
+def _ordered_at(ledger: OrderLedger) -> datetime | None:
+    ordered = ledger.state.ordered
     return ordered.at if ordered else None

@@ -43,7 +43,7 @@ class _Recording:
     concerns: dict[str, str | None] = field(default_factory=dict)
 
     def add(self, fact: Fact) -> None:
-        self.sent.append(_short(fact))
+        self.sent.append(_shorten(fact))
         self.changed = True
 
 
@@ -51,7 +51,7 @@ _RECORDING: ContextVar[_Recording | None] = ContextVar("assay_events", default=N
 
 
 @contextmanager
-def recording(
+def record_facts(
     sent: object, *, began: datetime | None = None, keep: Callable[[str], None] | None = None
 ) -> Iterator[None]:
     """Send each fact of the block once.
@@ -68,11 +68,11 @@ def recording(
         yield
     finally:
         _RECORDING.reset(token)
-        if record.changed and keep is not None and flush():
-            _harmless(lambda: keep(" ".join(record.sent[-_SENT_MAX:])))
+        if record.changed and keep is not None and flush_events():
+            _ignore_failure(lambda: keep(" ".join(record.sent[-_SENT_MAX:])))
 
 
-def concerning(*, campaign_id: str, order_key: str | None = None, account: str | None = None) -> None:
+def describe_subject(*, campaign_id: str, order_key: str | None = None, account: str | None = None) -> None:
     """Name the campaign, the order and the account of all further facts in this recording that do not name their own."""
     record = _RECORDING.get()
     if record is not None:
@@ -85,7 +85,7 @@ def is_news(at: datetime | None) -> bool:
     return record is None or at is None or at >= record.began
 
 
-def emit(fact: Fact, *, news: bool = True) -> None:
+def emit_fact(fact: Fact, *, news: bool = True) -> None:
     """Send the event of a fact, unless this run has sent it before. `news=False` only remembers it as sent.
 
     Outside of a flow run this does nothing. Prefect adds the run with its flow, deployment, work pool and tags.
@@ -94,30 +94,30 @@ def emit(fact: Fact, *, news: bool = True) -> None:
         return
     record = _RECORDING.get()
     if record is None:
-        send(fact)
-    elif _short(fact) not in record.sent:
+        send_event(fact)
+    elif _shorten(fact) not in record.sent:
         missing = {name: value for name, value in record.concerns.items() if getattr(fact, name) is None}
-        if not news or send(fact.model_copy(update=missing)):
+        if not news or send_event(fact.model_copy(update=missing)):
             record.add(fact)
 
 
-def send(fact: Fact) -> bool:
+def send_event(fact: Fact) -> bool:
     """Hand an event to Prefect's buffer; True if it was taken. It occurs now, because Prefect hides future events."""
 
     def hand_over() -> bool:
         sent = emit_event(
             event=fact.event,
-            resource=resource(fact),
-            related=related(fact),
+            resource=make_resource(fact),
+            related=list_related(fact),
             payload=fact.payload(),
             id=fact.id,
         )
         return sent is not None
 
-    return _harmless(hand_over) or False
+    return _ignore_failure(hand_over) or False
 
 
-def resource(fact: Fact) -> dict[str, str]:
+def make_resource(fact: Fact) -> dict[str, str]:
     """The resource of a fact: id, name, and the labels that automations match by."""
     return {
         "prefect.resource.id": fact.resource_id,
@@ -126,7 +126,7 @@ def resource(fact: Fact) -> dict[str, str]:
     }
 
 
-def related(fact: Fact) -> list[dict[str, str]]:
+def list_related(fact: Fact) -> list[dict[str, str]]:
     """The campaign and order of a fact. Prefect adds the run, with its flow, deployment and tags."""
     named = [
         ("campaign", f"assay.campaign.{fact.campaign_id}" if fact.campaign_id else None, fact.campaign_id),
@@ -143,7 +143,7 @@ def related(fact: Fact) -> list[dict[str, str]]:
     ]
 
 
-def flush(seconds: float = _FLUSH_SECONDS) -> bool:
+def flush_events(seconds: float = _FLUSH_SECONDS) -> bool:
     """Wait until the buffered events have left this process; False if that takes longer, as without a server."""
 
     def empty() -> bool:
@@ -153,14 +153,14 @@ def flush(seconds: float = _FLUSH_SECONDS) -> bool:
         waiter.join(seconds)
         return not waiter.is_alive()
 
-    return _harmless(empty) or False
+    return _ignore_failure(empty) or False
 
 
-def _short(fact: Fact) -> str:
+def _shorten(fact: Fact) -> str:
     return fact.id.hex[:_ID_LENGTH]
 
 
-def _harmless(step: Callable[[], T]) -> T | None:
+def _ignore_failure(step: Callable[[], T]) -> T | None:
     try:
         return step()
     except Exception:  # noqa: BLE001 - an event must not fail what it reports

@@ -5,7 +5,7 @@ from prefect_assay.campaigns.loops.choosing import NothingToMeasure, OverBudget
 from prefect_assay.campaigns.loops.history import loop_history, summary_of, with_newest_tables
 from prefect_assay.campaigns.loops.loop import Loop, Waiting
 from prefect_assay.campaigns.loops.loop_log import (
-    LoopBook,
+    LoopLog,
     LoopState,
     Round,
     RoundEnded,
@@ -21,13 +21,13 @@ from prefect_assay.campaigns.loops.rules import (
     Stop,
     StopRules,
     best_of,
-    shown,
+    format_value,
     stop_reason,
 )
 
 __all__ = [
     "Loop",
-    "LoopBook",
+    "LoopLog",
     "LoopState",
     "NothingToMeasure",
     "OverBudget",
@@ -43,12 +43,12 @@ __all__ = [
     "best_of",
     "check_loops",
     "designs_address",
+    "format_value",
     "loop_history",
     "loop_report",
     "next_round",
     "of_designs_address",
     "round_line",
-    "shown",
     "stop_reason",
     "summary_of",
     "with_newest_tables",

@@ -10,7 +10,7 @@ from prefect_assay.analysis import tables
 from prefect_assay.analysis.results.formats import import_pyarrow
 from prefect_assay.archive.layout import LOOPS_FOLDER, candidates_folder, candidates_key, safe_prefix
 from prefect_assay.archive.store import Store, join_key
-from prefect_assay.campaigns.loops.loop_log import LoopBook, RoundFixed
+from prefect_assay.campaigns.loops.loop_log import LoopLog, RoundFixed
 from prefect_assay.designs.candidate import Candidate, method_of, parents_of
 from prefect_assay.designs.selection import Choice, Fate
 from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError
@@ -53,7 +53,7 @@ def write_round(store: Store, prefix: str, fixed: RoundFixed) -> str:
         seed=fixed.seed,
     )
     return tables.write_candidates(
-        store, prefix, shared, _candidates(LoopBook(store, prefix, fixed.loop_id), fixed)
+        store, prefix, shared, _list_candidates(LoopLog(store, prefix, fixed.loop_id), fixed)
     )
 
 
@@ -81,10 +81,10 @@ def update_candidates(store: Store, prefix: str) -> tables.UpdatedTables:
     damaged = {finding.key for finding in tables.check_candidates(store, prefix) if finding.is_damage}
     sound = {*store.keys(candidates_folder(prefix))} - damaged
     files, written, notes = 0, 0, []
-    for folder in _loops(store, prefix):
+    for folder in _list_loops(store, prefix):
         try:
             loop_id = loop_id_of(store, folder)
-            for entry in LoopBook(store, prefix, loop_id).read().rounds:
+            for entry in LoopLog(store, prefix, loop_id).read().rounds:
                 if candidates_key(prefix, loop_id, entry.fixed.number) not in sound:
                     write_round(store, prefix, entry.fixed)
                     written += 1
@@ -94,7 +94,7 @@ def update_candidates(store: Store, prefix: str) -> tables.UpdatedTables:
     return tables.UpdatedTables(files=files, written=written, notes=tuple(notes))
 
 
-def _loops(store: Store, prefix: str) -> list[str]:
+def _list_loops(store: Store, prefix: str) -> list[str]:
     """The folders of all loops with a record."""
     root = join_key(safe_prefix(prefix), LOOPS_FOLDER)
     return sorted(
@@ -115,11 +115,11 @@ def loop_id_of(store: Store, folder: str) -> str:
         ) from None
 
 
-def _candidates(book: LoopBook, fixed: RoundFixed) -> Iterator[tables.ProposedCandidate]:
+def _list_candidates(loop_log: LoopLog, fixed: RoundFixed) -> Iterator[tables.ProposedCandidate]:
     """The pool in its order, then the designs that have the residues of another one."""
     named = frozenset(choice.candidate.name for choice in fixed.choices)
-    pool = book.proposed(fixed).keeping(named)  # as the selection, whose best of duplicates counts
-    fates = _fates(book, fixed, pool)
+    pool = loop_log.proposed(fixed).keeping(named)  # as the selection, whose best of duplicates counts
+    fates = _list_fates(loop_log, fixed, pool)
     chosen = {choice.candidate.name: choice for choice in fixed.choices}
     for at, (name, residues, extra) in enumerate(zip(pool.names, pool.residues, pool.extras, strict=True)):
         own = pool.unpack(extra) if extra else {}
@@ -131,17 +131,17 @@ def _candidates(book: LoopBook, fixed: RoundFixed) -> Iterator[tables.ProposedCa
         }
         choice = chosen.get(name)
         if choice is not None or not fixed.choices:
-            yield _chosen(
+            yield _make_candidate(
                 facts, choice or Choice(candidate=Candidate.of(pool[at]), rank=at + 1, reason=_WHOLE)
             )
         else:
             fate = fates[at]
             reason = _REASONS.get(fate, fate.replace("_", " "))
             yield tables.ProposedCandidate(**facts, fate=fate, reason=reason, control=at in pool.controls)
-    yield from _duplicates(pool)
+    yield from _list_duplicates(pool)
 
 
-def _chosen(facts: Mapping[str, Any], choice: Choice) -> tables.ProposedCandidate:
+def _make_candidate(facts: Mapping[str, Any], choice: Choice) -> tables.ProposedCandidate:
     candidate = choice.candidate
     return tables.ProposedCandidate(
         **facts,
@@ -158,7 +158,7 @@ def _chosen(facts: Mapping[str, Any], choice: Choice) -> tables.ProposedCandidat
     )
 
 
-def _duplicates(pool: Pool) -> Iterator[tables.ProposedCandidate]:
+def _list_duplicates(pool: Pool) -> Iterator[tables.ProposedCandidate]:
     kept = {same_as for _, same_as in pool.duplicates}
     digests = {
         name: tables.digest_sequence(residues)
@@ -170,7 +170,7 @@ def _duplicates(pool: Pool) -> Iterator[tables.ProposedCandidate]:
         yield tables.ProposedCandidate(name, digests[same_as], DUPLICATE, reason, control=False)
 
 
-def _fates(book: LoopBook, fixed: RoundFixed, pool: Pool) -> list[str]:
+def _list_fates(loop_log: LoopLog, fixed: RoundFixed, pool: Pool) -> list[str]:
     """What became of each candidate of the pool, in its order."""
     if fixed.fates is None:
         return [NOT_REACHED] * len(pool)
@@ -178,11 +178,11 @@ def _fates(book: LoopBook, fixed: RoundFixed, pool: Pool) -> list[str]:
         found = [fixed.fates.words[place] for place in fixed.fates.unpacked()]
     except (ValueError, IndexError) as error:
         raise ArchiveError(
-            f"the fates of round {fixed.number} in {book.location} cannot be read: {error}"
+            f"the fates of round {fixed.number} in {loop_log.location} cannot be read: {error}"
         ) from None
     if len(found) != len(pool):
         raise ArchiveError(
-            f"round {fixed.number} in {book.location} was fixed with {many(len(found), 'candidate')}, and this version reads "
+            f"round {fixed.number} in {loop_log.location} was fixed with {many(len(found), 'candidate')}, and this version reads "
             f"{len(pool)} from its pool; use the version that fixed it"
         )
     return found

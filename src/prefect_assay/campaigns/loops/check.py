@@ -9,7 +9,7 @@ from prefect_assay.archive.layout import LOOPS_FOLDER, safe_prefix
 from prefect_assay.archive.store import Store, digest_of, join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.campaigns.loops.candidates import loop_id_of
-from prefect_assay.campaigns.loops.loop_log import POOLS_FOLDER, LoopBook
+from prefect_assay.campaigns.loops.loop_log import POOLS_FOLDER, LoopLog
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 
 _RECORD: Final = re.compile(r"(\d{6})\.json")
@@ -59,12 +59,12 @@ def _check_loop(store: Store, prefix: str, folder: str, names: set[str]) -> Iter
 
 def _check_log(store: Store, prefix: str, folder: str, digests: dict[str, str]) -> Iterator[Finding]:
     try:
-        book = LoopBook(store, prefix, loop_id_of(store, folder))
-        if book.folder != folder:
-            detail = f"its records are those of loop {book.loop_id}"
+        loop_log = LoopLog(store, prefix, loop_id_of(store, folder))
+        if loop_log.folder != folder:
+            detail = f"its records are those of loop {loop_log.loop_id}"
             yield Finding(kind="misplaced", key=folder, detail=detail)
             return
-        rounds = book.read().rounds
+        rounds = loop_log.read().rounds
     except ArchiveUnavailable:
         raise
     except (ArchiveError, ConfigurationError) as error:

@@ -8,8 +8,8 @@ from prefect_assay.analysis.selection import make_history, select_designs
 from prefect_assay.campaigns.loops.history import loop_history
 from prefect_assay.campaigns.loops.loop import Loop
 from prefect_assay.campaigns.loops.loop_log import PoolFile, RoundFixed
-from prefect_assay.campaigns.loops.rules import Stop, affordable
-from prefect_assay.designs import split
+from prefect_assay.campaigns.loops.rules import Stop, count_affordable
+from prefect_assay.designs import split_into_batches
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Choice, KeptFates, Selection
 from prefect_assay.errors import InvalidSpec
@@ -32,7 +32,7 @@ class NothingToMeasure(Exception):
     stop: ClassVar = Stop.NOTHING_TO_MEASURE
 
 
-def chosen(
+def choose_round(
     loop: Loop, number: int, pool: PoolFile, designs: Pool, budget_left: int | None, *, whole: bool = False
 ) -> RoundFixed:
     """The decision on a round: as many designs as were asked for and can be paid, by selection or in their order.
@@ -44,7 +44,7 @@ def chosen(
         NothingToMeasure: the selection left out every candidate.
     """
     wanted = len(designs) if whole else min(loop.n, len(designs))
-    count, price_cents = _affordable(loop, number, designs, wanted, wanted if whole else 1, budget_left)
+    count, price_cents = _count_affordable(loop, number, designs, wanted, wanted if whole else 1, budget_left)
     name = _free_name(loop, number)
     decided = RoundFixed(
         loop_id=loop.loop_id,
@@ -62,7 +62,7 @@ def chosen(
     if loop.options.selection is not None:
         # All results of a loop are for its target, whatever the designer's column of targets says.
         target = loop.options.selection.target or loop.assay.target or loop.loop_id
-        before = loop_history(loop.archive, loop.book.read().rounds, loop.placed)
+        before = loop_history(loop.archive, loop.loop_log.read().rounds, loop.placed)
         selected = select_designs(
             designs,
             make_history(design.model_copy(update={"target": target}) for design in before),
@@ -73,7 +73,7 @@ def chosen(
         )
         if not selected.choices:
             raise NothingToMeasure(
-                f"round {number}: none of {many(len(designs), 'candidate')} is left to measure ({_listed(selected)})"
+                f"round {number}: none of {many(len(designs), 'candidate')} is left to measure ({_list_names(selected)})"
             )
         return decided.model_copy(
             update={
@@ -108,23 +108,23 @@ def _rounds_left(
 
 def _free_name(loop: Loop, number: int) -> str:
     """The name of a designer's round; a file of that name may have been a round before."""
-    taken, name = loop.book.read().campaigns, f"round-{number:03d}"
+    taken, name = loop.loop_log.read().campaigns, f"round-{number:03d}"
     names = (name, *(f"{name}-{again}" for again in range(2, len(taken) + 3)))
     return next(free for free in names if f"{loop.loop_id}-{free}" not in taken)
 
 
-def _listed(selected: Selection) -> str:
+def _list_names(selected: Selection) -> str:
     return ", ".join(f"{count} {fate.value}" for fate, count in selected.counts().items())
 
 
-def _affordable(
+def _count_affordable(
     loop: Loop, number: int, designs: Pool, wanted: int, least: int, budget_left: int | None
 ) -> tuple[int, int | None]:
     """How many designs can be paid, and what one of them costs; OverBudget if not even `least`."""
     if budget_left is None:
         return wanted, None
-    price = _pricing(loop, designs)
-    fits = affordable(price, wanted, budget_left)
+    price = _make_pricing(loop, designs)
+    fits = count_affordable(price, wanted, budget_left)
     if fits is None:
         return wanted, None  # a quote is needed, and the campaign's cap bounds it
     if fits < least:
@@ -136,7 +136,7 @@ def _affordable(
     return fits, None if total is None else -(-total // fits)
 
 
-def _pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
+def _make_pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
     """What the first so many designs cost, by the service's estimates; None if it gives no price."""
     target = resolve_target(loop.credentials, loop.assay)
 
@@ -144,7 +144,7 @@ def _pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
     def price(count: int) -> int | None:
         items = tuple(designs[at] for at in range(count))
         try:
-            batches = split(
+            batches = split_into_batches(
                 Sequences(source=loop.loop_id, items=items), loop.assay, loop.reading.designs_per_experiment
             )
         except InvalidSpec:  # so many designs do not fit the assay

@@ -21,9 +21,9 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.archive.store import join_key
 from prefect_assay.blocks.deployment_runs import start_run
 from prefect_assay.campaigns.loops.loop import Loop, Waiting, pause_after
-from prefect_assay.campaigns.loops.loop_log import LoopBook, PoolFile
+from prefect_assay.campaigns.loops.loop_log import LoopLog, PoolFile
 from prefect_assay.campaigns.runs.tags import LOOP_TAG, tag_values
-from prefect_assay.campaigns.runs.wake import wake
+from prefect_assay.campaigns.runs.wake import wake_runs
 from prefect_assay.designs import read_pool
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import ConfigurationError, DesignerFailed, shorten
@@ -50,7 +50,7 @@ def run_designer(
     """
     deployment = str(loop.designer)
     known = _parameters_of(deployment)
-    address = candidates_address(loop.book, number)
+    address = candidates_address(loop.loop_log, number)
     parameters = {name: value for name, value in {**offered, WRITES_TO: address}.items() if name in known}
     start_tag = f"{START_TAG}{loop.start.isoformat()}"
     run = _start_or_find(loop, number, parameters, start_tag, lambda: has_designs(WRITES_TO in known))
@@ -107,28 +107,28 @@ def wake_loop(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> Non
     try:
         with get_client(sync_client=True) as client:
             for loop_id in tag_values(flow_run.tags, DESIGNS_FOR_TAG):
-                wake(client, LOOP_TAG + loop_id)
+                wake_runs(client, LOOP_TAG + loop_id)
     except Exception as error:  # noqa: BLE001 - a hook must not fail the run it follows
         _log.warning("Could not wake the loop; its next look comes by itself", exc_info=shorten(error))
 
 
-def candidates_address(book: LoopBook, number: int) -> str:
+def candidates_address(loop_log: LoopLog, number: int) -> str:
     """Where the designer of a round writes its candidates: a path, or an `s3://` address."""
-    key = _candidates_key(book, number)
-    if isinstance(book.store, LocalStore):
-        Path(book.store.location(key)).parent.mkdir(parents=True, exist_ok=True)
-    return book.store.location(key)
+    key = _candidates_key(loop_log, number)
+    if isinstance(loop_log.store, LocalStore):
+        Path(loop_log.store.location(key)).parent.mkdir(parents=True, exist_ok=True)
+    return loop_log.store.location(key)
 
 
-def proposed_pool(book: LoopBook, number: int, deployment: str, reading: ReadingOptions) -> PoolFile:
+def proposed_pool(loop_log: LoopLog, number: int, deployment: str, reading: ReadingOptions) -> PoolFile:
     """Keep what the designer has written; a later change of its file changes nothing.
 
     Raises:
         DesignerFailed: it has written nothing.
         InvalidSequences: what it has written cannot be ordered, with every finding.
     """
-    body = book.store.find(_candidates_key(book, number))
-    where = candidates_address(book, number)
+    body = loop_log.store.find(_candidates_key(loop_log, number))
+    where = candidates_address(loop_log, number)
     if not body:
         raise DesignerFailed(
             f"round {number}: {deployment} completed without writing candidates to {where}; nothing was ordered. "
@@ -138,11 +138,11 @@ def proposed_pool(book: LoopBook, number: int, deployment: str, reading: Reading
     with TemporaryDirectory(prefix="assay-") as folder:
         path = Path(folder) / "candidates.csv"
         path.write_bytes(body)
-        return book.keep_file(path, path.name, designs)
+        return loop_log.keep_file(path, path.name, designs)
 
 
-def _candidates_key(book: LoopBook, number: int) -> str:
-    return join_key(book.folder, _PROPOSED, f"{number:06d}.csv")
+def _candidates_key(loop_log: LoopLog, number: int) -> str:
+    return join_key(loop_log.folder, _PROPOSED, f"{number:06d}.csv")
 
 
 def _parameters_of(deployment: str) -> set[str]:

@@ -92,7 +92,7 @@ def without_rounds(files: DesignFiles, loop_id: str, taken: Container[str]) -> D
 
 
 @contextmanager
-def snapshot(file: Listed) -> Iterator[Path]:
+def copy_listed_file(file: Listed) -> Iterator[Path]:
     """A copy of the file as it was when it was listed, deleted afterwards; FileChanged if it is another by now."""
     with TemporaryDirectory(prefix="assay-") as folder:
         path = Path(folder) / f"designs{PurePosixPath(file.name).suffix.lower()}"
@@ -101,14 +101,14 @@ def snapshot(file: Listed) -> Iterator[Path]:
                 shutil.copyfileobj(stream, copy)
         except UnreadableSource as error:
             raise InvalidSequences([f"{file.address}: {error.message}"]) from None
-        if path.stat().st_size != file.size or (not file.atomic and _changed(file)):
+        if path.stat().st_size != file.size or (not file.atomic and _has_changed(file)):
             raise FileChanged(
                 f"{file.address} changed while it was read; it is read again when it is complete"
             )
         yield path
 
 
-def _changed(file: Listed) -> bool:
+def _has_changed(file: Listed) -> bool:
     try:
         now = Path(file.address).stat()
     except OSError:

@@ -39,13 +39,13 @@ def loop_history(archive: Archive, rounds: Sequence[Round], placed: Placed) -> t
             name: plan.attributes.get(name, {}) | {"round": str(entry.fixed.number)}
             for name in names | planned.keys()
         }
-        measured = _designs(archive, plan, rows)
+        measured = _read_designs(archive, plan, rows)
         for design in measured:
             # What was ordered: results may come without residues, or with those of the construct and its tag.
             ordered = planned.get(design.name)
             own = {"aa_string": ordered.aa_string if ordered else design.aa_string}
             found.append(design.model_copy(update={**own, "attributes": attributes[design.name]}))
-        found += _open(plan, names, attributes, placed)
+        found += _list_pending(plan, names, attributes, placed)
     return tuple(found)
 
 
@@ -96,7 +96,7 @@ def summary_of(
     }
 
 
-def _designs(archive: Archive, plan: Plan, rows: Sequence[ResultRow]) -> tuple[DesignSummary, ...]:
+def _read_designs(archive: Archive, plan: Plan, rows: Sequence[ResultRow]) -> tuple[DesignSummary, ...]:
     """The campaign's summary table, with the numbers of its report."""
     targets = {row.experiment_code: plan.target_name for row in rows}
     return read_summary_table(
@@ -104,7 +104,7 @@ def _designs(archive: Archive, plan: Plan, rows: Sequence[ResultRow]) -> tuple[D
     ).designs
 
 
-def _open(
+def _list_pending(
     plan: Plan, names: set[str], attributes: Mapping[str, dict[str, str]], placed: Placed
 ) -> Iterator[DesignSummary]:
     """The designs without a row whose order was placed, by its log."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.campaigns.loops.history import Placed
-from prefect_assay.campaigns.loops.loop_log import LoopBook
+from prefect_assay.campaigns.loops.loop_log import LoopLog
 from prefect_assay.designs.options import LoopOptions, ReadingOptions
 from prefect_assay.service.models.spec import Assay
 
@@ -50,9 +50,9 @@ class Loop:
     archive_id: str = ""
 
     @cached_property
-    def book(self) -> LoopBook:
+    def loop_log(self) -> LoopLog:
         """The loop's log, opened on first use."""
-        return LoopBook(self.archive.get_store(), self.archive.prefix, self.loop_id)
+        return LoopLog(self.archive.get_store(), self.archive.prefix, self.loop_id)
 
     @property
     def n(self) -> int:

@@ -155,7 +155,7 @@ class LoopState(Model):
         return tuple(r.fixed.campaign_id for r in self.rounds)
 
 
-class LoopBook:
+class LoopLog:
     """The log of one loop."""
 
     def __init__(self, store: Store, prefix: str, loop_id: str) -> None:

@@ -45,9 +45,9 @@ from prefect_assay.campaigns.loops import (
 )
 from prefect_assay.campaigns.loops.candidates import try_to_write_round
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
-from prefect_assay.campaigns.play import approve_price, begin_campaign, play
+from prefect_assay.campaigns.play import approve_price, begin_campaign, play_orders
 from prefect_assay.campaigns.runs.looks import Look
-from prefect_assay.campaigns.runs.states import resume
+from prefect_assay.campaigns.runs.states import resume_run
 from prefect_assay.campaigns.runs.tags import LOOP_TAG, add_tags, name_run
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.starts import decide_terms, describe_stop, origin_of_run, stop_with_run
@@ -99,8 +99,8 @@ class LoopRun:
 
     def spent_cents(self) -> int:
         """What the orders of all rounds cost, by the ledgers, in US cents without VAT."""
-        campaigns = self.loop.book.read().campaigns
-        budget = self.setup.books.budget.read() if campaigns else None
+        campaigns = self.loop.loop_log.read().campaigns
+        budget = self.setup.ledgers.budget.read() if campaigns else None
         return sum(budget.campaign_cents(campaign_id) for campaign_id in campaigns) if budget else 0
 
     def check_not_stopped(self) -> None:
@@ -169,19 +169,19 @@ def _play_once(run: LoopRun) -> LoopReport:
         try:
             run = begin_loop(run)
         except RunsElsewhere as error:
-            return _report(run, _reread(run), Stop.RUNS_ELSEWHERE, str(error))
+            return _make_report(run, _reread_rounds(run), Stop.RUNS_ELSEWHERE, str(error))
         except StoppedByPerson as error:
-            return _report(run, _reread(run), Stop.PERSON, str(error))
+            return _make_report(run, _reread_rounds(run), Stop.PERSON, str(error))
         is_begun = True
         try:
             return _play_rounds(run)
         except StoppedByPerson as error:
-            return _end(run, _reread(run), Stop.PERSON, str(error))
+            return _end_loop(run, _reread_rounds(run), Stop.PERSON, str(error))
     except (AssayError, OSError) as error:
         if _may_pass(run, error):
             raise _LookAgain(error) from error
         if is_begun:
-            _finish(run, str(error), complete=False)
+            _record_end(run, str(error), complete=False)
         raise
 
 
@@ -212,7 +212,7 @@ def begin_loop(run: LoopRun) -> LoopRun:
         run.check_not_stopped()
         if seen.over is not None:
             carriers_before = set(seen.runs)
-        carrier = _carrier(seen)
+        carrier = _find_carrier(seen)
         is_carried_here = flow_run is not None and carrier is not None and carrier.run == str(flow_run.id)
         if carrier is not None and not is_carried_here and carrier.run not in carriers_before:
             _refuse_second_run(run, carrier)
@@ -239,7 +239,7 @@ def begin_loop(run: LoopRun) -> LoopRun:
     return replace(run, setup=under, loop=loop)
 
 
-def _carrier(state: CampaignState) -> Ran | None:
+def _find_carrier(state: CampaignState) -> Ran | None:
     """The run that carries the loop, or was the last to do so."""
     return next(reversed(state.runs.values()), None)
 
@@ -250,8 +250,8 @@ def _refuse_second_run(run: LoopRun, carrier: Ran) -> None:
         other = find_live_run(client, carrier.run)
         if other is None:
             return
-        if not any(entry.ended is None and entry.failed is None for entry in run.loop.book.read().rounds):
-            resume(client, other.id)
+        if not any(entry.ended is None and entry.failed is None for entry in run.loop.loop_log.read().rounds):
+            resume_run(client, other.id)
     raise RunsElsewhere(
         f"flow run {other.name} ({other.id}) runs this loop already, and this run has changed nothing; to run it here, "
         "cancel that run first"
@@ -285,7 +285,7 @@ def _may_pass(run: LoopRun, error: Exception) -> bool:
         return False
     mendable = isinstance(error, AccessError | NotFound | ArchiveError | ConfigurationError | OSError)
     try:
-        rounds = run.loop.book.read().rounds
+        rounds = run.loop.loop_log.read().rounds
         waiting = [
             entry.fixed.campaign_id
             for entry in rounds
@@ -297,7 +297,7 @@ def _may_pass(run: LoopRun, error: Exception) -> bool:
         return True
 
 
-def _finish(run: LoopRun, words: str, *, complete: bool) -> None:
+def _record_end(run: LoopRun, words: str, *, complete: bool) -> None:
     """Record the end: the sweep does not start the loop again. A canceled loop stays open until that is settled."""
     if run.log.read().stopped is None:
         run.log.finish(words, complete=complete)
@@ -310,17 +310,19 @@ def _play_rounds(run: LoopRun) -> LoopReport:
         try:
             progress = _measure_rounds(run, progress)
         except ApprovalRejected as error:
-            return _end(run, _reread(run, progress), Stop.PERSON, str(error))
+            return _end_loop(run, _reread_rounds(run, progress), Stop.PERSON, str(error))
         # The rules decide on the round after these. Another run may fix and measure it meanwhile: then its decision
         # counts, and the rules are asked again before there is one more.
         reason = _reason_to_stop(run, progress)
         if reason is not None:
-            return _end(run, progress, *reason)
+            return _end_loop(run, progress, *reason)
         try:
             if not _fix_next_round(run, progress):
-                return _end(run, progress, Stop.NO_MORE_DESIGNS, _no_more_designs(run.loop.options.wait_days))
+                return _end_loop(
+                    run, progress, Stop.NO_MORE_DESIGNS, _no_more_designs(run.loop.options.wait_days)
+                )
         except (OverBudget, NothingToMeasure) as error:
-            return _end(run, progress, error.stop, str(error))
+            return _end_loop(run, progress, error.stop, str(error))
         except UnreadableDesigns as error:
             if run.loop.designer:
                 raise
@@ -330,7 +332,7 @@ def _play_rounds(run: LoopRun) -> LoopReport:
 def _measure_rounds(run: LoopRun, progress: Progress) -> Progress:
     """All rounds of the log, once each has ended or has failed in this start; a designer's loop ends at the first failure."""
     while True:
-        rounds = run.loop.book.read().rounds
+        rounds = run.loop.loop_log.read().rounds
         failed = [entry for entry in rounds if entry.has_failed_under(run.loop.start)]
         waiting = [entry.fixed for entry in rounds if entry.ended is None and entry not in failed]
         if not waiting or (failed and run.loop.designer):
@@ -340,9 +342,9 @@ def _measure_rounds(run: LoopRun, progress: Progress) -> Progress:
         measure_round(run, waiting[0])
 
 
-def _reread(run: LoopRun, progress: Progress | None = None) -> Progress:
+def _reread_rounds(run: LoopRun, progress: Progress | None = None) -> Progress:
     """With the rounds that the log has by now."""
-    rounds = with_newest_tables(run.setup.archive, run.loop.book.read().rounds, run.rules.objective)
+    rounds = with_newest_tables(run.setup.archive, run.loop.loop_log.read().rounds, run.rules.objective)
     return replace(progress or Progress(), rounds=rounds)
 
 
@@ -385,7 +387,7 @@ def _fix_next_round(run: LoopRun, progress: Progress) -> bool:
         match proposal:
             case RoundFixed():
                 run.check_not_stopped()
-                run.loop.book.fix(proposal)
+                run.loop.loop_log.fix(proposal)
                 return True
             case None:
                 return False
@@ -406,15 +408,15 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
         ApprovalExpired: nobody has answered in time.
     """
     setup, campaign_id = run.setup, fixed.campaign_id
-    try_to_write_round(run.loop.book.store, setup.archive.prefix, fixed)
+    try_to_write_round(run.loop.loop_log.store, setup.archive.prefix, fixed)
     log = setup.log(campaign_id)
     _raise_if_stopped(fixed, log)
     state, problem = log.read(), None
     if state.started is not None and state.started.at < fixed.at:
         try:
-            make_plan(setup, _input(run.loop, fixed))
+            make_plan(setup, _make_campaign_input(run.loop, fixed))
         except InvalidSpec as error:  # another campaign has this id: its designs are not the round's
-            run.loop.book.fail(RoundFailed(number=fixed.number, problem=str(error), start=run.loop.start))
+            run.loop.loop_log.fail(RoundFailed(number=fixed.number, problem=str(error), start=run.loop.start))
             return
     table = kept_table(setup.archive, campaign_id)
     if state.over is None or table is None:
@@ -424,12 +426,12 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
         problem = state.over.words
     if table is None or table.location is None:
         problem = problem or "its campaign left no table in the archive"
-        run.loop.book.fail(RoundFailed(number=fixed.number, problem=problem, start=run.loop.start))
+        run.loop.loop_log.fail(RoundFailed(number=fixed.number, problem=problem, start=run.loop.start))
         return
-    run.loop.book.end(
+    run.loop.loop_log.end(
         RoundEnded(
             number=fixed.number,
-            spent_cents=setup.books.budget.read().campaign_cents(campaign_id),
+            spent_cents=setup.ledgers.budget.read().campaign_cents(campaign_id),
             problem=problem,
             start=run.loop.start,
             **summary_of(setup.archive, campaign_id, table, run.rules.objective),
@@ -442,7 +444,9 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
     setup, campaign_id = run.setup, fixed.campaign_id
     problem: str | None
     try:
-        plan = kept_plan(setup.archive, campaign_id) or make_plan(setup, _input(run.loop, fixed))
+        plan = kept_plan(setup.archive, campaign_id) or make_plan(
+            setup, _make_campaign_input(run.loop, fixed)
+        )
         started = run.log.state.started
         campaign = begin_campaign(
             setup,
@@ -454,7 +458,7 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
         # A person who cancels the loop stops its log first, and then each campaign that has begun.
         run.check_not_stopped()
         approve_price(campaign)
-        problem = "; ".join(play(campaign).problems) or None
+        problem = "; ".join(play_orders(campaign).problems) or None
     except (ApprovalRejected, ApprovalExpired) as error:
         log.finish(str(error), complete=False)
         raise
@@ -475,7 +479,7 @@ def _raise_if_stopped(fixed: RoundFixed, log: CampaignLog) -> None:
         raise StoppedByPerson(describe_stop(f"round {fixed.number}", stopped))
 
 
-def _input(loop: Loop, fixed: RoundFixed) -> CampaignInput:
+def _make_campaign_input(loop: Loop, fixed: RoundFixed) -> CampaignInput:
     return CampaignInput(
         designs=designs_address(loop.loop_id, fixed.number),
         assay=loop.assay,
@@ -486,16 +490,16 @@ def _input(loop: Loop, fixed: RoundFixed) -> CampaignInput:
 
 def _has_ordered(run: LoopRun, campaign_id: str) -> bool:
     plan = kept_plan(run.setup.archive, campaign_id)
-    books = run.setup.books
+    ledgers = run.setup.ledgers
     return any(
-        books.open_order(campaign_id, planned.order_key).read().placed
+        ledgers.open_order(campaign_id, planned.order_key).read().placed
         for planned in (plan.experiments if plan else ())
     )
 
 
 def _report_rounds(run: LoopRun) -> None:
     """Report the rounds that have ended or failed, by the log: also one that ended right before a kill."""
-    rounds = run.loop.book.read().rounds
+    rounds = run.loop.loop_log.read().rounds
     previous = None
     for position, entry in enumerate(rounds):
         last = entry.ended or entry.failed
@@ -512,18 +516,18 @@ def _no_more_designs(wait_days: float) -> str:
     return "every design file has been measured; the next run takes the files that come"
 
 
-def _end(run: LoopRun, progress: Progress, stop: Stop, words: str) -> LoopReport:
+def _end_loop(run: LoopRun, progress: Progress, stop: Stop, words: str) -> LoopReport:
     """Record the end; a loop that failed raises LoopFailed with the report."""
     if stop is Stop.FAILED:
         words = f"{words}; nothing further was ordered"
-    report = _report(run, progress, stop, words)
-    _finish(run, words, complete=stop not in {Stop.FAILED, Stop.PERSON})
+    report = _make_report(run, progress, stop, words)
+    _record_end(run, words, complete=stop not in {Stop.FAILED, Stop.PERSON})
     if stop is Stop.FAILED:
         raise LoopFailed(words, report=report)
     return report
 
 
-def _report(run: LoopRun, progress: Progress, stop: Stop, words: str) -> LoopReport:
+def _make_report(run: LoopRun, progress: Progress, stop: Stop, words: str) -> LoopReport:
     """The report, which is also shown as an artifact."""
     report = loop_report(
         run.loop.loop_id,

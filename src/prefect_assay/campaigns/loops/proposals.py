@@ -13,13 +13,13 @@ from typing import Final
 from prefect_assay.analysis.results import write_summary_csv
 from prefect_assay.archive.sources import Listed
 from prefect_assay.archive.store import join_key
-from prefect_assay.campaigns.loops.choosing import chosen
+from prefect_assay.campaigns.loops.choosing import choose_round
 from prefect_assay.campaigns.loops.deployed import proposed_pool, run_designer
 from prefect_assay.campaigns.loops.files import (
     DesignFiles,
     campaign_of,
+    copy_listed_file,
     design_files,
-    snapshot,
     without_rounds,
 )
 from prefect_assay.campaigns.loops.history import loop_history, with_newest_tables
@@ -72,16 +72,16 @@ def next_round(
 
 
 def _of_function(loop: Loop, number: int, designer: str, budget_left: int | None) -> RoundFixed:
-    history = loop_history(loop.archive, loop.book.read().rounds, loop.placed)
+    history = loop_history(loop.archive, loop.loop_log.read().rounds, loop.placed)
     candidates = propose_designs(designer, history, loop.n, budget_left, number)
-    pool = loop.book.keep_candidates(candidates, designer)
-    return chosen(loop, number, pool, pool_of(candidates, designer), budget_left)
+    pool = loop.loop_log.keep_candidates(candidates, designer)
+    return choose_round(loop, number, pool, pool_of(candidates, designer), budget_left)
 
 
 def _of_deployment(
     loop: Loop, number: int, designer: str, budget_left: int | None, skip: frozenset[str]
 ) -> RoundFixed | Waiting:
-    rounds = loop.book.read().rounds
+    rounds = loop.loop_log.read().rounds
     before = next(iter(with_newest_tables(loop.archive, rounds[-1:], None)), None)
     offered = {
         "loop_id": loop.loop_id,
@@ -98,11 +98,11 @@ def _of_deployment(
     if isinstance(writes, Waiting):
         return writes
     if writes:
-        pool = proposed_pool(loop.book, number, designer, loop.reading)
-        with loop.book.opened_pool(pool) as path:
-            return chosen(loop, number, pool, read_pool(str(path), reading=loop.reading), budget_left)
+        pool = proposed_pool(loop.loop_log, number, designer, loop.reading)
+        with loop.loop_log.opened_pool(pool) as path:
+            return choose_round(loop, number, pool, read_pool(str(path), reading=loop.reading), budget_left)
     # Its run has ended, so its file is complete.
-    written = _look(loop, skip, settle=0.0).complete
+    written = _list_design_files(loop, skip, settle=0.0).complete
     if not written:
         raise DesignerFailed(
             f"round {number}: {designer} completed and left no new design file in {loop.source}; nothing was "
@@ -113,9 +113,9 @@ def _of_deployment(
 
 def _has_designs(loop: Loop, number: int, skip: frozenset[str], *, writes: bool) -> bool:
     if not writes:
-        return bool(_look(loop, skip, settle=0.0).complete)
+        return bool(_list_design_files(loop, skip, settle=0.0).complete)
     try:
-        return proposed_pool(loop.book, number, str(loop.designer), loop.reading).designs > 0
+        return proposed_pool(loop.loop_log, number, str(loop.designer), loop.reading).designs > 0
     except (DesignerFailed, InvalidSequences):
         return False
 
@@ -128,16 +128,16 @@ def _kept_history(loop: Loop, rounds: Sequence[Round]) -> str | None:
     body = write_summary_csv(history)
     # Results also come after a round has ended, so that the rounds alone do not name the content.
     name = f"after-{len(rounds):06d}-{hashlib.sha256(body).hexdigest()[:16]}.csv"
-    key = join_key(loop.book.folder, "HISTORY", name)
-    loop.book.store.put_if_absent(key, body, "text/csv")
-    return loop.book.store.location(key)
+    key = join_key(loop.loop_log.folder, "HISTORY", name)
+    loop.loop_log.store.put_if_absent(key, body, "text/csv")
+    return loop.loop_log.store.location(key)
 
 
-def _look(loop: Loop, skip: frozenset[str], *, settle: float) -> DesignFiles:
+def _list_design_files(loop: Loop, skip: frozenset[str], *, settle: float) -> DesignFiles:
     if not loop.source:
         return DesignFiles()
     files = design_files(loop.source, now=time(), settle=settle)
-    rounds = {entry.fixed.campaign_id: entry.fixed for entry in loop.book.read().rounds}
+    rounds = {entry.fixed.campaign_id: entry.fixed for entry in loop.loop_log.read().rounds}
     new = without_rounds(files, loop.loop_id, skip | rounds.keys())
     for file in (*files.complete, *files.unfinished):
         campaign_id = campaign_of(loop.loop_id, file.name)
@@ -160,12 +160,12 @@ def _next_file(loop: Loop, since: datetime, skip: frozenset[str]) -> Listed | Wa
     if not loop.source:
         return None
     until = since + timedelta(days=0 if loop.designer else loop.options.wait_days)
-    files = _look(loop, skip, settle=loop.options.settle_seconds)
+    files = _list_design_files(loop, skip, settle=loop.options.settle_seconds)
     settles_in = files.settles_in(time(), loop.options.settle_seconds)
     if files.unfinished and not files.complete and settles_in <= _HELD_SECONDS:
         # Holding the process for so long costs less than another start of it.
         sleep(settles_in + _CLOCK_STEP)
-        files = _look(loop, skip, settle=loop.options.settle_seconds)
+        files = _list_design_files(loop, skip, settle=loop.options.settle_seconds)
     if files.complete:
         return files.complete[0]
     growing = any(time() - file.changed < _GIVEN_UP_SECONDS for file in files.unfinished)
@@ -180,22 +180,24 @@ def _next_file(loop: Loop, since: datetime, skip: frozenset[str]) -> Listed | Wa
         pause = min(pause_after(now - since), until - now)
 
     return Waiting(
-        message, pause, lambda: bool(_look(loop, skip, settle=loop.options.settle_seconds).complete)
+        message,
+        pause,
+        lambda: bool(_list_design_files(loop, skip, settle=loop.options.settle_seconds).complete),
     )
 
 
 def _of_file(loop: Loop, number: int, file: Listed, budget_left: int | None) -> RoundFixed:
     name = file.name.rpartition(".")[0]
     campaign_id = campaign_of(loop.loop_id, file.name)
-    with snapshot(file) as path:
+    with copy_listed_file(file) as path:
         try:
             designs = read_pool(str(path), reading=loop.reading)
         except InvalidSequences as error:
             findings = [finding.replace(str(path), file.address) for finding in error.findings]
             raise UnreadableDesigns(name, campaign_id, InvalidSequences(findings)) from None
-        pool = loop.book.keep_file(path, file.name, len(designs))
+        pool = loop.loop_log.keep_file(path, file.name, len(designs))
     whole = loop.options.designs_per_round is None and loop.options.selection is None
-    fixed = chosen(loop, number, pool, designs, budget_left, whole=whole)
+    fixed = choose_round(loop, number, pool, designs, budget_left, whole=whole)
     return fixed.model_copy(
         update={"name": name, "campaign_id": campaign_id, "origin": f"{_FILE}{file.address}"}
     )

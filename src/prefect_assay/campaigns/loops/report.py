@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from prefect_assay.campaigns.flow_results import LoopReport, RoundReport
 from prefect_assay.campaigns.loops.loop_log import Round
-from prefect_assay.campaigns.loops.rules import Stop, best_of, shown
+from prefect_assay.campaigns.loops.rules import Stop, best_of, format_value
 from prefect_assay.service.assays import Objective
 
 
@@ -25,7 +25,7 @@ def loop_report(
         rounds=(*(round_line(entry, objective) for entry in rounds), *unreadable),
         stopped=stopped,
         stop=stop,
-        best=shown(best_of([end.best for end in ended], objective), objective),
+        best=format_value(best_of([end.best for end in ended], objective), objective),
         spent_cents=sum(end.spent_cents for end in ended),
     )
 
@@ -41,6 +41,6 @@ def round_line(entry: Round, objective: Objective | None) -> RoundReport:
         problem=entry.problem,
         number=fixed.number,
         designs=fixed.designs,
-        best=shown(ended.best, objective) if ended else None,
+        best=format_value(ended.best, objective) if ended else None,
         spent_cents=ended.spent_cents if ended else None,
     )

@@ -61,7 +61,7 @@ def best_of(values: Iterable[float | None], objective: Objective | None) -> floa
     return best
 
 
-def shown(value: float | None, objective: Objective | None) -> str:
+def format_value(value: float | None, objective: Objective | None) -> str:
     """A value for people, such as `K_D 3.20 nM`."""
     if value is None or objective is None:
         return "none"
@@ -120,7 +120,7 @@ def stop_reason(rules: StopRules, ended: Sequence[RoundValue], spent_cents: int)
     if rules.objective and goal is not None:
         for done in ended:
             if done.best is not None and not is_better(goal, done.best, rules.objective):
-                reached = shown(done.best, rules.objective)
+                reached = format_value(done.best, rules.objective)
                 goal_words = format_objective(goal, rules.objective)
                 return Stop.GOAL, f"round {done.name} reached the goal of {goal_words} with {reached}"
     if len(ended) >= rules.max_rounds:
@@ -130,7 +130,7 @@ def stop_reason(rules: StopRules, ended: Sequence[RoundValue], spent_cents: int)
     if rules.flat_rounds is not None and rules.objective is not None:
         flat = rounds_without_improvement([done.best for done in ended], rules.objective)
         if flat >= rules.flat_rounds:
-            best = shown(best_of([done.best for done in ended], rules.objective), rules.objective)
+            best = format_value(best_of([done.best for done in ended], rules.objective), rules.objective)
             return (
                 Stop.NO_IMPROVEMENT,
                 f"no improvement in the last {many(flat, 'round')}; the best is {best}",
@@ -150,7 +150,7 @@ def rounds_without_improvement(values: Sequence[float | None], objective: Object
     return flat
 
 
-def affordable(price: Callable[[int], int | None], wanted: int, left_cents: int) -> int | None:
+def count_affordable(price: Callable[[int], int | None], wanted: int, left_cents: int) -> int | None:
     """The most designs, up to `wanted`, whose price is within `left_cents`; None if a price is not known.
 
     `price` gives the price in cents of the first so many designs, and rises with their number.

@@ -25,62 +25,66 @@ def sweep_silence(swept: datetime | None, now: datetime, *, watched_since: datet
     last = swept or watched_since
     if now - last <= SILENT_AFTER:
         return []
-    said = f"the last one began {_when(swept)}" if swept else "none has ever completed"
-    return [_problem(kinds.SWEEP_SILENT, "sweep", last, f"no sweep completes: {said}")]
+    said = f"the last one began {_format_moment(swept)}" if swept else "none has ever completed"
+    return [_make_problem(kinds.SWEEP_SILENT, "sweep", last, f"no sweep completes: {said}")]
 
 
 def cannot_start(subject: str, text: str, next_step: str, now: datetime) -> Problem:
     """Something that keeps the runs of a deployment from starting."""
-    return _problem(kinds.CANNOT_START, subject, now, text, next_step=next_step)
+    return _make_problem(kinds.CANNOT_START, subject, now, text, next_step=next_step)
 
 
 def report_receiver_unreachable(block: str, text: str, now: datetime) -> Problem:
     """A receiver that does not answer."""
-    return _problem(kinds.RECEIVER_UNREACHABLE, block, now, text)
+    return _make_problem(kinds.RECEIVER_UNREACHABLE, block, now, text)
 
 
-def undelivered(runs: Sequence[str], now: datetime) -> list[Problem]:
+def find_undelivered(runs: Sequence[str], now: datetime) -> list[Problem]:
     """The feed has updates for these runs, and no webhook has woken them."""
     if not runs:
         return []
-    text = f"updates for {_count(runs)} came by the service's feed, and by no webhook"
-    return [_problem(kinds.WEBHOOKS_SILENT, "receiver", now, text, runs=runs)]
+    text = f"updates for {_count_runs(runs)} came by the service's feed, and by no webhook"
+    return [_make_problem(kinds.WEBHOOKS_SILENT, "receiver", now, text, runs=runs)]
 
 
 def without_run(campaign: str, subject: str, since: datetime, why: str) -> Problem:
     """An open campaign or loop for which no run can be started; `why` is a sentence without its full stop."""
     text = f"{campaign} has no live run, and none can be started: {why}"
-    return _problem(kinds.CAMPAIGN_WITHOUT_RUN, subject, since, text)
+    return _make_problem(kinds.CAMPAIGN_WITHOUT_RUN, subject, since, text)
 
 
-def restarted(campaign: str, subject: str, restarts: Sequence[datetime], why: str | None) -> list[Problem]:
+def find_restarted(
+    campaign: str, subject: str, restarts: Sequence[datetime], why: str | None
+) -> list[Problem]:
     """A campaign or a loop that had to be started again at these times, within a day; `why` is what became of its last run."""
     if len(restarts) < RESTARTS:
         return []
     last = f"; before the last time {why}" if why else ""
     text = f"{campaign} was started again {len(restarts)} times within a day{last}"
-    return [_problem(kinds.CAMPAIGN_WITHOUT_RUN, subject, min(restarts), text)]
+    return [_make_problem(kinds.CAMPAIGN_WITHOUT_RUN, subject, min(restarts), text)]
 
 
 def open_question(
     campaign: str, campaign_id: str, question_id: str, question: str, since: datetime, until: datetime
 ) -> Problem:
     """A question that a person has to answer until then, by the service's clock."""
-    text = f"{campaign} asks: {question} (until {_when(until)}, by the service's clock)"
+    text = f"{campaign} asks: {question} (until {_format_moment(until)}, by the service's clock)"
     step = f"prefect-assay approve {campaign_id} or prefect-assay reject {campaign_id}, or the form of the deployment decide"
-    return _problem(kinds.QUESTION_OPEN, f"{campaign_id}/{question_id}", since, text, next_step=step)
+    return _make_problem(kinds.QUESTION_OPEN, f"{campaign_id}/{question_id}", since, text, next_step=step)
 
 
 def overdue_order(experiment: str, campaign: str, order_key: str, deadline: datetime) -> Problem:
     """An experiment without complete results after its deadline."""
-    text = f"{experiment} of {campaign} has no complete results, and its deadline was {_when(deadline)}"
-    return _problem(kinds.ORDER_OVERDUE, order_key, deadline, text)
+    text = (
+        f"{experiment} of {campaign} has no complete results, and its deadline was {_format_moment(deadline)}"
+    )
+    return _make_problem(kinds.ORDER_OVERDUE, order_key, deadline, text)
 
 
 def unread_results(experiment: str, campaign: str, order_key: str, since: datetime) -> Problem:
     """All results of an experiment are released, and none has been archived since the last look."""
     text = f"all results of {experiment} of {campaign} are at the laboratory, and are not archived"
-    return _problem(kinds.RESULTS_UNREAD, order_key, since, text)
+    return _make_problem(kinds.RESULTS_UNREAD, order_key, since, text)
 
 
 def silent_home(
@@ -90,7 +94,7 @@ def silent_home(
     shown = ", ".join(campaigns[:RUNS_MAX]) + (", ..." if len(campaigns) > RUNS_MAX else "")
     last = f"since {swept}" if swept else "yet"
     text = f"the Prefect home {home} has not swept the archive {archive} {last}; open there: {shown}"
-    return _problem(kinds.HOME_SILENT, f"{archive}/{home}", since, text)
+    return _make_problem(kinds.HOME_SILENT, f"{archive}/{home}", since, text)
 
 
 def open_money(
@@ -108,16 +112,16 @@ def open_money(
         match item.kind:
             case OpenKind.TO_PAY if age >= timedelta(days=limits.invoice_days):
                 text = f"the invoice of {about} over {amount} is unpaid since {item.since:%Y-%m-%d}"
-                yield _problem(kinds.INVOICE_UNPAID, subject, item.since, text, next_step=step)
+                yield _make_problem(kinds.INVOICE_UNPAID, subject, item.since, text, next_step=step)
             case OpenKind.QUOTE if item.until and item.until - now <= timedelta(days=limits.quote_days):
-                text = f"the quote for {about} over {amount} expires {_when(item.until)}"
-                yield _problem(kinds.QUOTE_EXPIRING, subject, now, text)
+                text = f"the quote for {about} over {amount} expires {_format_moment(item.until)}"
+                yield _make_problem(kinds.QUOTE_EXPIRING, subject, now, text)
             case OpenKind.TO_DELIVER if age >= timedelta(days=1) and not is_collected(item):
                 text = f"{about}, {amount}, is paid, and no open campaign waits for its results"
-                yield _problem(kinds.RESULTS_UNREAD, item.order_key, item.since, text)
+                yield _make_problem(kinds.RESULTS_UNREAD, item.order_key, item.since, text)
             case OpenKind.TO_REFUND | OpenKind.TO_VOID | OpenKind.UNSURE if age >= timedelta(days=1):
                 text = f"{about}, {amount}, is {WORDS[item.kind]}"
-                yield _problem(kinds.MONEY_OPEN, subject, item.since, text, next_step=step)
+                yield _make_problem(kinds.MONEY_OPEN, subject, item.since, text, next_step=step)
             case _:
                 pass
 
@@ -128,22 +132,22 @@ def expiring_token(
     """The token of an account expires within the limit."""
     if expires is not None and expires - now <= timedelta(days=limits.token_days):
         word = "expires" if expires > now else "has expired"
-        yield _problem(
+        yield _make_problem(
             kinds.TOKEN_EXPIRING,
             block,
             now,
-            f"the token of account {block} {word} {_when(expires)}",
+            f"the token of account {block} {word} {_format_moment(expires)}",
         )
 
 
 def failed_service(block: str, error: Exception, now: datetime, runs: Sequence[str] = ()) -> list[Problem]:
     """Why the experiments of an account could not be read: its token is refused, or the service is unreachable."""
     if isinstance(error, Unauthorized | Forbidden):
-        text = f"the service refuses the token of account {block}: {_sentence(error)}"
-        return [_problem(kinds.TOKEN_EXPIRING, block, now, text, runs=runs)]
+        text = f"the service refuses the token of account {block}: {_format_sentence(error)}"
+        return [_make_problem(kinds.TOKEN_EXPIRING, block, now, text, runs=runs)]
     if isinstance(error, AssayError) and error.retriable:
-        text = f"the service cannot be read with account {block}: {_sentence(error)}"
-        return [_problem(kinds.SERVICE_UNREACHABLE, block, now, text, runs=runs)]
+        text = f"the service cannot be read with account {block}: {_format_sentence(error)}"
+        return [_make_problem(kinds.SERVICE_UNREACHABLE, block, now, text, runs=runs)]
     return []
 
 
@@ -151,23 +155,23 @@ def unreadable_wallet(block: str, now: datetime) -> Problem:
     """A wallet whose balance cannot be read."""
     text = f"the balance of wallet {block} cannot be read"
     step = f"Look whether the node that block {block} names (node_url) answers"
-    return _problem(kinds.WALLET_LOW, block, now, text, next_step=step)
+    return _make_problem(kinds.WALLET_LOW, block, now, text, next_step=step)
 
 
 def low_wallet(block: str, cents: int, now: datetime, limits: AlertLimits) -> Iterator[Problem]:
     """A wallet with less than the limit."""
     if cents < limits.wallet_cents:
         text = f"wallet {block} holds {usd(cents)}, less than {usd(limits.wallet_cents)}"
-        yield _problem(kinds.WALLET_LOW, block, now, text)
+        yield _make_problem(kinds.WALLET_LOW, block, now, text)
 
 
 def unreachable_archive(block: str, error: Exception, now: datetime) -> Problem:
     """An archive that cannot be read or written."""
-    text = f"the archive of block {block} cannot be used: {_sentence(error)}"
-    return _problem(kinds.ARCHIVE_UNREACHABLE, block, now, text)
+    text = f"the archive of block {block} cannot be used: {_format_sentence(error)}"
+    return _make_problem(kinds.ARCHIVE_UNREACHABLE, block, now, text)
 
 
-def _problem(
+def _make_problem(
     kind: str,
     subject: str,
     since: datetime,
@@ -186,13 +190,13 @@ def _problem(
     )
 
 
-def _count(runs: Sequence[str]) -> str:
+def _count_runs(runs: Sequence[str]) -> str:
     return f"run {runs[0]}" if len(runs) == 1 else f"{len(runs)} runs"
 
 
-def _sentence(error: Exception) -> str:
+def _format_sentence(error: Exception) -> str:
     return shortened(str(error), 600).rstrip(".")
 
 
-def _when(moment: datetime | None) -> str:
+def _format_moment(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC" if moment else "never"

@@ -10,12 +10,12 @@ from typing import Final
 
 from prefect.client.orchestration import SyncPrefectClient
 
-from prefect_assay.campaigns.events import kinds, send
+from prefect_assay.campaigns.events import kinds, send_event
 from prefect_assay.campaigns.problems.problem import Problem, SavedState
 from prefect_assay.campaigns.runs.variables import (
     LENGTH_MAX,
     delete_variable,
-    parsed,
+    parse_variable,
     read_variables,
     variable_name,
     write_variable,
@@ -30,9 +30,9 @@ _SWEEP: Final = "assay_sweep"
 
 def read_saved(client: SyncPrefectClient) -> SavedState:
     """Read the open problems, the oldest first, and when the last complete sweep began."""
-    memory = parsed(SweepMemory, dict(read_variables(client, _SWEEP)).get(_SWEEP))
+    memory = parse_variable(SweepMemory, dict(read_variables(client, _SWEEP)).get(_SWEEP))
     return SavedState(
-        problems=tuple(_read(client).values()),
+        problems=tuple(_read_problems(client).values()),
         swept=memory.swept if memory else None,
         open_money=memory.open_money if memory else None,
     )
@@ -51,7 +51,7 @@ def save_problems(
     Only kinds in `looked` can be over: the others were not looked at, or not everywhere. Of them the problems in
     `unclear`, by kind and subject, stay as they are.
     """
-    before = _read(client)
+    before = _read_problems(client)
     after = {problem.identity: problem for problem in found}
     counts: dict[str, int] = {}
     for problem in before.values():
@@ -62,41 +62,43 @@ def save_problems(
             counts[problem.kind] = counts.get(problem.kind, 0) + 1
             if counts[problem.kind] > PER_KIND_MAX:
                 continue
-            opened(problem)
+            report_opened(problem)
         current = problem if known is None else problem.model_copy(update={"since": known.since})
         if current != known:
-            write_variable(client, _variable(current), _text(current), known=known is not None)
+            write_variable(client, _name_variable(current), _format_problem(current), known=known is not None)
         before[identity] = current
     stay = {*after, *unclear}
     for identity in [i for i, problem in before.items() if problem.kind in looked and i not in stay]:
         over = before.pop(identity)
-        solved(over, now)
-        delete_variable(client, _variable(over))
+        report_solved(over, now)
+        delete_variable(client, _name_variable(over))
     return tuple(before.values())
 
 
-def opened(problem: Problem) -> None:
+def report_opened(problem: Problem) -> None:
     """Send the event of a new problem."""
-    send(kinds.ProblemOpened(**problem.model_dump()))
+    send_event(kinds.ProblemOpened(**problem.model_dump()))
 
 
-def solved(problem: Problem, now: datetime) -> None:
+def report_solved(problem: Problem, now: datetime) -> None:
     """Send the event of a problem that is over."""
-    send(kinds.ProblemSolved(kind=problem.kind, subject=problem.subject, since=problem.since, until=now))
+    send_event(
+        kinds.ProblemSolved(kind=problem.kind, subject=problem.subject, since=problem.since, until=now)
+    )
 
 
-def _read(client: SyncPrefectClient) -> dict[tuple[str, str], Problem]:
-    read = (parsed(Problem, text) for _, text in read_variables(client, _NAME))
+def _read_problems(client: SyncPrefectClient) -> dict[tuple[str, str], Problem]:
+    read = (parse_variable(Problem, text) for _, text in read_variables(client, _NAME))
     known = sorted((problem for problem in read if problem), key=lambda p: (p.since, p.identity))
     return {problem.identity: problem for problem in known}
 
 
-def _text(problem: Problem) -> str:
+def _format_problem(problem: Problem) -> str:
     text = problem.model_dump_json(exclude_defaults=True)
     if len(text) > LENGTH_MAX:
         text = problem.model_copy(update={"text": problem.text[:1000], "runs": ()}).model_dump_json()
     return text
 
 
-def _variable(problem: Problem) -> str:
+def _name_variable(problem: Problem) -> str:
     return variable_name(_NAME, "\n".join(problem.identity))

@@ -157,7 +157,7 @@ class DeliveryEndpoint:
         age = now - in_utc(proof.delivery.timestamp)
         self._metrics.genuine(proof.secret, age.total_seconds())
         keys = [key.get_secret_value() for key in settings.signing_keys]
-        return replace(proof, delivery=_scrubbed(proof.delivery, (*keys, *secrets)))
+        return replace(proof, delivery=_scrub_secrets(proof.delivery, (*keys, *secrets)))
 
     def _refuse(self, error: SignatureError, order_key: str) -> NoReturn:
         reason = error.reason
@@ -222,7 +222,7 @@ class DeliveryEndpoint:
         return resumed
 
 
-def _scrubbed(delivery: Delivery, secrets: Iterable[str]) -> Delivery:
+def _scrub_secrets(delivery: Delivery, secrets: Iterable[str]) -> Delivery:
     """Cut out secrets that the service may have echoed: ids go to the log, and every field to an event."""
     return Delivery.model_validate_json(cut(delivery.model_dump_json(), spellings(secrets)))
 

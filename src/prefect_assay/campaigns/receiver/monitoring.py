@@ -152,7 +152,7 @@ class ThrottledLog:
 
 def health_route(prefix: str) -> Route:
     """Return `GET <prefix>/health`: 200 while the process runs, whatever the state of Prefect."""
-    return Route(f"{prefix}/health", _health, methods=["GET"])
+    return Route(f"{prefix}/health", _answer_health, methods=["GET"])
 
 
 class StatusEndpoints:
@@ -215,5 +215,5 @@ class StatusEndpoints:
         return Response(self._metrics.exposed(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-async def _health(_: Request) -> Response:
+async def _answer_health(_: Request) -> Response:
     return JSONResponse({"status": "ok"})

@@ -14,7 +14,7 @@ from prefect.settings import PREFECT_API_URL
 
 from prefect_assay.campaigns.problems.find import sweep_silence
 from prefect_assay.campaigns.problems.problem import Problem, SavedState
-from prefect_assay.campaigns.problems.saved import opened, read_saved, solved
+from prefect_assay.campaigns.problems.saved import read_saved, report_opened, report_solved
 
 _EVERY_SECONDS: Final = 60.0
 _log = logging.getLogger("prefect_assay.campaigns.receiver.receiver")
@@ -65,6 +65,6 @@ class ProblemWatch:
         silence = next(iter(sweep_silence(self._state.swept, now, watched_since=self._began)), None)
         before, self._silence = self._silence, silence
         if silence is not None and before is None:
-            opened(silence)
+            report_opened(silence)
         elif silence is None and before is not None:
-            solved(before, now)
+            report_solved(before, now)

@@ -17,7 +17,7 @@ _NO_EXECUTION_LASTS: Final = timedelta(days=1)
 _HEARTBEAT: Final = "prefect.flow-run.heartbeat"
 
 
-def _heartbeat() -> timedelta:
+def _read_heartbeat() -> timedelta:
     frequency = get_current_settings().flows.heartbeat_frequency
     return timedelta(seconds=frequency) if frequency else _PREFECTS_INTERVAL
 
@@ -27,7 +27,7 @@ def default_silence() -> timedelta:
 
     A process elsewhere may send them at Prefect's own interval, so it is at least one of these.
     """
-    return max(_MISSED_HEARTBEATS * _heartbeat(), _PREFECTS_INTERVAL) + _MARGIN
+    return max(_MISSED_HEARTBEATS * _read_heartbeat(), _PREFECTS_INTERVAL) + _MARGIN
 
 
 def is_silent(client: SyncPrefectClient, run: FlowRun, now: datetime) -> bool:

@@ -70,12 +70,12 @@ def is_canceled_by_person(run: FlowRun) -> bool:
     return not was_stopped_with_its_runner(state) and not lost_its_deployment(run)
 
 
-def resume(client: SyncPrefectClient, run_id: UUID, answer: dict[str, Any] | None = None) -> bool:
+def resume_run(client: SyncPrefectClient, run_id: UUID, answer: dict[str, Any] | None = None) -> bool:
     """Resume a suspended run, with the values of its form if it has one; True if this call did it."""
     return client.resume_flow_run(run_id, run_input=answer).status == SetStateStatus.ACCEPT
 
 
-def cancel(client: SyncPrefectClient, run: FlowRun) -> None:
+def cancel_run(client: SyncPrefectClient, run: FlowRun) -> None:
     """Cancel a run. One in a final state, such as Crashed, has no process, and Prefect refuses Cancelling for it."""
     kind = StateType.CANCELLED if has_ended(run) else StateType.CANCELLING
     set_state(client, run.id, State(type=kind))

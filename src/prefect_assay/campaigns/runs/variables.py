@@ -35,7 +35,9 @@ def read_variables(client: SyncPrefectClient, prefix: str) -> Iterator[tuple[str
         page = client.request(
             "POST", "/variables/filter", json={"variables": chosen, "limit": _PAGE, "offset": offset}
         ).json()
-        yield from ((row["name"], _text(row["value"])) for row in page if row["name"].startswith(prefix))
+        yield from (
+            (row["name"], _format_text(row["value"])) for row in page if row["name"].startswith(prefix)
+        )
         if len(page) < _PAGE:
             return
         offset += len(page)
@@ -56,7 +58,7 @@ def delete_variable(client: SyncPrefectClient, name: str) -> None:
         client.delete_variable_by_name(name)
 
 
-def parsed(kind: type[M], text: str | None) -> M | None:
+def parse_variable(kind: type[M], text: str | None) -> M | None:
     """Return the model in a variable's text; None without one, or where another version wrote it."""
     try:
         return None if text is None else kind.model_validate_json(text)
@@ -64,6 +66,6 @@ def parsed(kind: type[M], text: str | None) -> M | None:
         return None
 
 
-def _text(value: Any) -> str:
+def _format_text(value: Any) -> str:
     """Return a value as JSON text: a person may have edited it into an object."""
     return value if isinstance(value, str) else json.dumps(value)

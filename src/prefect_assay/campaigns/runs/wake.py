@@ -18,7 +18,7 @@ from prefect.context import SettingsContext, get_settings_context
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 
 from prefect_assay.campaigns.runs.queries import read_runs, suspended_filter
-from prefect_assay.campaigns.runs.states import resume, waits_for_input
+from prefect_assay.campaigns.runs.states import resume_run, waits_for_input
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, ORDER_TAG, expected_label
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.transient_failures import BUSY, is_busy, is_unreachable
@@ -33,7 +33,7 @@ _LONGEST_PAUSE_SECONDS: Final = 1.0
 _SLEPT_AFTER: Final = BUSY | {502, 503}
 
 
-def wake(
+def wake_runs(
     client: SyncPrefectClient,
     tag: str,
     *,
@@ -53,7 +53,7 @@ def wake(
         if labels and not labels.items() <= run.labels.items():
             with suppress(httpx.HTTPStatusError):  # what is only shown keeps no run asleep
                 client.update_flow_run_labels(run.id, dict(labels))
-    return [run.id for run in waiting if resume(client, run.id)]
+    return [run.id for run in waiting if resume_run(client, run.id)]
 
 
 def _belongs_to_other_order(run: FlowRun, order_key: str | None) -> bool:
@@ -105,7 +105,7 @@ class Waker:
         labels = {expected_label(experiment_id): expected.isoformat()} if expected else None
         return await self._waking.do(
             lambda client: len(
-                wake(client, EXPERIMENT_TAG + experiment_id, order_key=order_key, labels=labels)
+                wake_runs(client, EXPERIMENT_TAG + experiment_id, order_key=order_key, labels=labels)
             ),
             self._patience,
         )

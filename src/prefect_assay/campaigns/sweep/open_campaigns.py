@@ -129,13 +129,13 @@ def read_open_campaigns(archive: SavedArchive) -> OpenCampaigns:
     """
     logs = list(list_open(archive.store, archive.block.prefix))
     with ThreadPoolExecutor(_READERS) as pool:
-        failures = list(pool.map(_read, logs))
+        failures = list(pool.map(_read_log, logs))
     unread = tuple((log, error) for log, error in zip(logs, failures, strict=True) if error is not None)
     read = [log for log, error in zip(logs, failures, strict=True) if error is None]
     return OpenCampaigns(tuple(OpenCampaign(archive, log) for log in read if log.state.needs_sweep), unread)
 
 
-def _read(log: CampaignLog) -> Exception | None:
+def _read_log(log: CampaignLog) -> Exception | None:
     try:
         if not log.read().needs_sweep:
             log.close_index()

@@ -14,7 +14,7 @@ from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.campaigns.sweep.saved_blocks import saved_accounts, saved_archives
 from prefect_assay.errors import AssayError
 from prefect_assay.orders.billing import withdraw_order
-from prefect_assay.orders.ledger import Ledgers, OrderLedger, known_archive_id
+from prefect_assay.orders.ledger import Ledgers, PaymentLedger, known_archive_id
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs
 from prefect_assay.orders.open_items import OpenMoney, join_parts
 from prefect_assay.orders.open_money import Look, Looks, look_at_orders
@@ -39,7 +39,7 @@ def record_open_money(client: SyncPrefectClient, open_campaigns: Collection[str]
     every = list(_Reader(client, thorough=True).every())
     for looks in every:
         for look in looks.looks:
-            planned = look.book.state.planned
+            planned = look.ledger.state.planned
             if planned is not None and planned.campaign_id not in open_campaigns:
                 record_look(look)
     return join_parts(looks.money for looks in every)
@@ -47,14 +47,14 @@ def record_open_money(client: SyncPrefectClient, open_campaigns: Collection[str]
 
 def record_look(look: Look) -> None:
     """Record what the service shows of an order, where its ledger does not have it."""
-    if look.book.state.ordered is None:
+    if look.ledger.state.ordered is None:
         return  # a run of its campaign decides which experiment it is
     if look.is_paid and look.invoice is not None:
-        OrderLedger(look.book).paid(look.invoice.id, look.invoice.amount)
+        PaymentLedger(look.ledger).paid(look.invoice.id, look.invoice.amount)
     elif look.is_due and look.invoice is not None:
-        look.book.saw_invoice(look.invoice.id, look.invoice.amount)
+        look.ledger.saw_invoice(look.invoice.id, look.invoice.amount)
     elif look.ended is not None:
-        withdraw_order(look.book, look.ended)
+        withdraw_order(look.ledger, look.ended)
 
 
 @dataclass
@@ -79,17 +79,17 @@ class _Reader:
         archive_id = known_archive_id(store, archive.prefix)
         if archive_id is None:
             return  # nothing was ordered in it, or it is another machine's folder
-        for books in Ledgers.list_all(store, archive.prefix):
-            if (archive_id, books.log) not in self._seen:
-                self._seen.add((archive_id, books.log))
-                yield self._of_books(archive, books, accounts)
+        for ledgers in Ledgers.list_all(store, archive.prefix):
+            if (archive_id, ledgers.log) not in self._seen:
+                self._seen.add((archive_id, ledgers.log))
+                yield self._of_ledgers(archive, ledgers, accounts)
 
-    def _of_books(self, archive: Archive, books: Ledgers, accounts: list[AssayAccount]) -> Looks:
-        logs, damaged = read_logs(books)
+    def _of_ledgers(self, archive: Archive, ledgers: Ledgers, accounts: list[AssayAccount]) -> Looks:
+        logs, damaged = read_logs(ledgers)
         recorded = of_logs(logs, damaged)
         if not (self.thorough or recorded.items or any(log.state.surplus for log in logs)):
             return Looks(notes=recorded.notes, complete=recorded.complete, paid=recorded.paid)
-        services = {bound.service for bound in books.list_owners() if bound.log == books.log}
+        services = {bound.service for bound in ledgers.list_owners() if bound.log == ledgers.log}
         why = _NOT_ASKED
         for credentials in (account.credentials for account in accounts):
             try:

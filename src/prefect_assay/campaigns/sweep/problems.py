@@ -22,7 +22,7 @@ from prefect_assay.campaigns.sweep.open_campaigns import OpenCampaign, SavedArch
 from prefect_assay.campaigns.sweep.saved_blocks import load_account
 from prefect_assay.campaigns.sweep.waking import Feeds
 from prefect_assay.errors import AssayError
-from prefect_assay.orders.ledger import Ledgers, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.ledger.open_money import read_logs
 from prefect_assay.orders.open_items import OpenMoney
@@ -92,7 +92,7 @@ class Problems:
         """Note accounts that cannot be read, and updates that no webhook has brought."""
         for block, error in feeds.failures.items():
             self._note_failure(block, error)
-        self.problems += find.undelivered(feeds.undelivered, self.now)
+        self.problems += find.find_undelivered(feeds.undelivered, self.now)
         if feeds.delivered and not feeds.undelivered:
             self.looked.add(kinds.WEBHOOKS_SILENT)
 
@@ -107,7 +107,7 @@ class Problems:
         self.problems.append(
             find.without_run(
                 f"{log.what} {log.name}",
-                _subject(log, archive_id),
+                _identify_subject(log, archive_id),
                 self.now,
                 f"its log cannot be read: {error}",
             )
@@ -129,13 +129,13 @@ class Problems:
                     asked.expires_at,
                 )
             )
-        subject = _subject(campaign.log, campaign.archive.archive_id)
+        subject = _identify_subject(campaign.log, campaign.archive.archive_id)
         if failure is not None:
             self.problems.append(find.without_run(campaign.name, subject, self.now, str(failure).rstrip(".")))
             return
         recent = [at for at in state.restarts if timedelta() <= self.now - at < _DAY]
         why = next((run.why for run in reversed(state.runs.values()) if run.restarted), None)
-        self.problems += find.restarted(campaign.name, subject, recent, why)
+        self.problems += find.find_restarted(campaign.name, subject, recent, why)
 
     def note_homes(
         self, archive: SavedArchive, campaigns: Iterable[OpenCampaign], swept: Mapping[str, date], own: str
@@ -212,9 +212,9 @@ class Problems:
 
     def _read_orders(self, service: AssayClient, campaigns: list[OpenCampaign]) -> None:
         open_orders = {
-            experiment: (campaign, book)
+            experiment: (campaign, ledger)
             for campaign in campaigns
-            for experiment, book in _undelivered_orders(campaign)
+            for experiment, ledger in _undelivered_orders(campaign)
         }
         ids = sorted(open_orders)
         for start in range(0, len(ids), _IDS_PER_REQUEST):
@@ -223,9 +223,9 @@ class Problems:
                     self._judge_order(*open_orders[row.id], row, service.service_time or self.now)
 
     def _judge_order(
-        self, campaign: OpenCampaign, book: OrderBook, row: ExperimentSummary, service_now: datetime
+        self, campaign: OpenCampaign, ledger: OrderLedger, row: ExperimentSummary, service_now: datetime
     ) -> None:
-        key, terms = book.order_key, campaign.state.terms
+        key, terms = ledger.order_key, campaign.state.terms
         if row.status == ExperimentStatus.DONE and row.results_status == ResultsStatus.ALL:
             # Results that have just been released are read within minutes: twice in a row, an hour apart.
             if key in self.unread_before:
@@ -266,18 +266,18 @@ class Problems:
         return None
 
 
-def _undelivered_orders(campaign: OpenCampaign) -> Iterator[tuple[str, OrderBook]]:
+def _undelivered_orders(campaign: OpenCampaign) -> Iterator[tuple[str, OrderLedger]]:
     """The orders of a campaign that are placed and whose results are not archived, by experiment."""
     terms = campaign.state.terms
     if terms is None:
         return
-    books = Ledgers.find_recorded(campaign.log.store, campaign.log.prefix, terms.service)
-    for book in read_logs(books, campaign.log.name)[0] if books else ():
-        state = book.state
+    ledgers = Ledgers.find_recorded(campaign.log.store, campaign.log.prefix, terms.service)
+    for ledger in read_logs(ledgers, campaign.log.name)[0] if ledgers else ():
+        state = ledger.state
         if state.ordered is not None and state.delivered is None and not state.withdrawn:
-            yield state.ordered.experiment_id, book
+            yield state.ordered.experiment_id, ledger
 
 
-def _subject(log: CampaignLog, archive_id: str) -> str:
+def _identify_subject(log: CampaignLog, archive_id: str) -> str:
     """Identifies a campaign or a loop among all archives, for events."""
     return f"{log.what}.{log.name}.{archive_id[:8]}"

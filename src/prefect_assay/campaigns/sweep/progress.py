@@ -9,7 +9,7 @@ from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 
-from prefect_assay.campaigns.runs.states import resume
+from prefect_assay.campaigns.runs.states import resume_run
 from prefect_assay.errors import shortened
 from prefect_assay.service.transient_failures import is_unreachable
 
@@ -50,6 +50,6 @@ class SweepProgress:
         for run_id in run_ids:
             if run_id not in self.woken:
                 with self.part(f"waking run {run_id}"):
-                    if resume(self.prefect, run_id, values):
+                    if resume_run(self.prefect, run_id, values):
                         self.woken.append(run_id)
         return len(self.failed) == failed

@@ -180,7 +180,7 @@ class Restarts:
     def _note(self, campaign: OpenCampaign, run: FlowRun) -> None:
         """Record the run as restarted, also where it was faster to record itself; once, of two sweeps."""
         restarted = not _is_continued(campaign)
-        record = Ran(run=str(run.id), name=run.name, restarted=restarted, why=_why(campaign))
+        record = Ran(run=str(run.id), name=run.name, restarted=restarted, why=_explain_restart(campaign))
         while True:
             seen = campaign.log.read()
             known = seen.runs.get(record.run)
@@ -246,10 +246,10 @@ def parameters_of(client: SyncPrefectClient, started: Started) -> dict[str, Any]
     Raises:
         ConfigurationError: the account does not exist.
     """
-    return {**started.parameters, ACCOUNT: _reference(client, started.parameters.get(ACCOUNT))}
+    return {**started.parameters, ACCOUNT: _make_reference(client, started.parameters.get(ACCOUNT))}
 
 
-def _reference(client: SyncPrefectClient, value: Any) -> Any:
+def _make_reference(client: SyncPrefectClient, value: Any) -> Any:
     slug, _, name = str(value[BLOCK_KEY]).partition("/")
     try:
         document = client.read_block_document_by_name(name, slug)
@@ -279,7 +279,7 @@ def _run_name(campaign: OpenCampaign) -> str:
     return f"loop {campaign.log.name}" if campaign.log.what is StartedKind.LOOP else campaign.log.name
 
 
-def _why(campaign: OpenCampaign) -> str:
+def _explain_restart(campaign: OpenCampaign) -> str:
     """What had become of the last run, for people."""
     if not campaign.state.runs:
         return "no run had recorded itself"

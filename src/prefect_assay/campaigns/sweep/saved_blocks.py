@@ -69,14 +69,14 @@ def missing_account(client: SyncPrefectClient, state: CampaignState) -> str | No
 
 def saved_accounts(client: SyncPrefectClient) -> list[AssayAccount]:
     """Every saved account that can be loaded; `check` names the others."""
-    return [account for _, account in _saved(client, AssayAccount)]
+    return [account for _, account in _list_saved(client, AssayAccount)]
 
 
 def saved_archives(
     client: SyncPrefectClient, accounts: Sequence[AssayAccount] | None = None
 ) -> Iterator[tuple[str, Archive]]:
     """Every saved archive that can be loaded, by its `type/name`, then those that only an account holds."""
-    saved: list[tuple[str, Archive]] = [archive for kind in ARCHIVES for archive in _saved(client, kind)]
+    saved: list[tuple[str, Archive]] = [archive for kind in ARCHIVES for archive in _list_saved(client, kind)]
     yield from saved
     known = [archive for _, archive in saved]
     for account in saved_accounts(client) if accounts is None else accounts:
@@ -90,7 +90,7 @@ def is_same_archive(one: Archive, other: Archive) -> bool:
     return type(one) is type(other) and one.model_dump() == other.model_dump()
 
 
-def _saved(client: SyncPrefectClient, kind: type[B]) -> Iterator[tuple[str, B]]:
+def _list_saved(client: SyncPrefectClient, kind: type[B]) -> Iterator[tuple[str, B]]:
     slug = kind.get_block_type_slug()
     try:
         documents = client.read_block_documents_by_type(slug, include_secrets=True)

@@ -72,7 +72,7 @@ class Feeds:
             account = read_account(mark)
             saved_as = account.name or mark.name
             name = full_name(saved_as) if saved_as else reference
-            mark = mark.model_copy(update={"name": saved_as, "used": _day(self.progress.now)})
+            mark = mark.model_copy(update={"name": saved_as, "used": _truncate_to_day(self.progress.now)})
             with account.credentials.get_client() as client:
                 page = read_feed(client, mark, self.progress.now)
                 ahead = self.note_clock(name, client)
@@ -115,7 +115,7 @@ def full_name(account: str) -> str:
     return f"{AssayAccount.get_block_type_slug()}/{account}"
 
 
-def _day(moment: datetime) -> datetime:
+def _truncate_to_day(moment: datetime) -> datetime:
     """The beginning of the day: a watermark that only notes its use is written once a day."""
     return moment.replace(hour=0, minute=0, second=0, microsecond=0)
 

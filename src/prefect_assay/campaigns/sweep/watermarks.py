@@ -14,7 +14,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect_assay.blocks import AssayAccount
 from prefect_assay.campaigns.runs.variables import (
     delete_variable,
-    parsed,
+    parse_variable,
     read_variables,
     variable_name,
     write_variable,
@@ -42,29 +42,31 @@ class SweepState:
     @property
     def overall(self) -> SweepMemory:
         """What concerns all runs."""
-        return parsed(SweepMemory, self.stored.get(_NAME)) or SweepMemory()
+        return parse_variable(SweepMemory, self.stored.get(_NAME)) or SweepMemory()
 
     def watermarks(self) -> dict[str, Watermark]:
         """Return the watermarks by the reference of their account, as JSON text."""
-        marks = (parsed(Watermark, text) for name, text in self.stored.items() if name != _NAME)
+        marks = (parse_variable(Watermark, text) for name, text in self.stored.items() if name != _NAME)
         return {mark.reference: mark for mark in marks if mark and _is_reference(mark.reference)}
 
     def watermark(self, reference: str) -> Watermark:
         """Return one watermark, new where there is none yet."""
-        return parsed(Watermark, self.stored.get(_name(reference))) or Watermark(reference=reference)
+        return parse_variable(Watermark, self.stored.get(_name_variable(reference))) or Watermark(
+            reference=reference
+        )
 
     def seen_archive(self, block: str) -> SeenArchive | None:
         """The archive that a block, `type/name`, has led to; None if it has led to none yet."""
-        seen = parsed(SeenArchive, self.stored.get(_name(block)))
+        seen = parse_variable(SeenArchive, self.stored.get(_name_variable(block)))
         return seen if seen is not None and seen.block == block else None
 
     def save(self, changed: SweepMemory | Watermark | SeenArchive) -> None:
         """Write it, if it differs from what was read."""
         match changed:
             case Watermark():
-                name = _name(changed.reference)
+                name = _name_variable(changed.reference)
             case SeenArchive():
-                name = _name(changed.block)
+                name = _name_variable(changed.block)
             case SweepMemory():
                 name = _NAME
         text = changed.model_dump_json(exclude_defaults=True)
@@ -81,8 +83,8 @@ class SweepState:
             if reference not in used and (mark.used is None or now - mark.used > _UNUSED)
         ]
         for reference in gone:
-            delete_variable(self.client, _name(reference))
-            self.stored.pop(_name(reference), None)
+            delete_variable(self.client, _name_variable(reference))
+            self.stored.pop(_name_variable(reference), None)
         return gone
 
 
@@ -119,6 +121,6 @@ def _is_reference(text: str) -> bool:
         return False
 
 
-def _name(reference: str) -> str:
+def _name_variable(reference: str) -> str:
     """The variable of a block, by its reference or its name."""
     return variable_name(f"{_NAME}_", reference)

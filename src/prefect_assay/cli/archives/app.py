@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from prefect_assay.cli.failures import refuse_ignored, reported
+from prefect_assay.cli.failures import refuse_ignored, report_errors
 from prefect_assay.cli.options import (
     ArchiveAccount,
     ArchiveBlock,
@@ -43,7 +43,7 @@ def spending(
     as_json: AsJson = False,
 ) -> None:
     """Show every order and payment in an archive's log, and what counts against the rolling cap."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.archives.spending import show_spending
 
         show_spending(path, archive, account, days=days, csv_file=csv, as_json=as_json)
@@ -100,7 +100,7 @@ def results(
     as_json: AsJson = False,
 ) -> None:
     """Show the designs of one campaign or of all, best first, as in their reports."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         named = campaigns or []
         filters: dict[str, object] = {
             "--target": target, "--name": name, "--type": experiment_type, "--outcome": outcome, "--sort": sort,
@@ -169,7 +169,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Make the report of a campaign again from its archive alone: one HTML file, which needs no network."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.archives.report import write_report
 
         write_report(campaign, path, archive, account, output=output, browse=browse, as_json=as_json)
@@ -186,7 +186,7 @@ def archive_verify(
     as_json: AsJson = False,
 ) -> None:
     """Read every archived file again and compare it with what was archived; exit code 1 on damage."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.archives.archive import verify_archive
 
         verify_archive(path, archive, account, as_json=as_json)
@@ -201,7 +201,7 @@ def archive_tables(
     as_json: AsJson = False,
 ) -> None:
     """Write the all-campaign tables that do not agree with the archive's newest versions; exit code 1 if one cannot be read."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.archives.archive import write_tables
 
         write_tables(path, archive, account, as_json=as_json)
@@ -226,7 +226,7 @@ def kinetics(
     as_json: AsJson = False,
 ) -> None:
     """Fit the raw curves of data packages and compare with the service's values; needs the extra `kinetics`."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.archives.kinetics import show_kinetics
 
         show_kinetics(packages, association_s, concentration_error, as_json=as_json)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify_versions
 from prefect_assay.archive.layout import (
-    BOOKS_FOLDER,
+    LEDGERS_FOLDER,
     LOOPS_FOLDER,
     candidates_folder,
     safe_prefix,
@@ -17,7 +17,7 @@ from prefect_assay.archive.store import join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.cli.failures import FAILED, RETRY_LATER
 from prefect_assay.cli.options import MAIN
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.orders.ledger import check_campaigns, check_orders
 from prefect_assay.service.words import many
@@ -32,7 +32,7 @@ def verify_archive(
 
     Exit with 1 on damage, else with 5 if something could not be read now.
     """
-    store, root = opened(path, archive, account)
+    store, root = open_archive(path, archive, account)
     prefix = root
     if isinstance(store, LocalStore) and not root:
         store, prefix = _in_its_archive(store.root)
@@ -93,7 +93,7 @@ def write_tables(
     from prefect_assay.analysis.tables import update_tables
     from prefect_assay.campaigns.loops.candidates import update_candidates
 
-    store, prefix = opened(path, archive, account)
+    store, prefix = open_archive(path, archive, account)
     with TerminalConsole(stderr=True).status("Writing the tables …"):
         updated = update_tables(store, prefix)
         candidates = update_candidates(store, prefix)
@@ -110,10 +110,10 @@ def write_tables(
         print_json(answer)
     else:
         for note in notes:
-            plain(stderr=True).print(note, style="red")
+            make_plain_console(stderr=True).print(note, style="red")
         for place, tables in ((folder, updated), (candidates_folder(prefix), candidates)):
             if tables.files:
-                plain().print(
+                make_plain_console().print(
                     f"{store.location(place)}: {many(tables.files, 'file')}, {tables.written} written now"
                 )
     if notes:
@@ -122,7 +122,7 @@ def write_tables(
 
 def show_report(report: VerifyReport) -> None:
     """Print one line for each finding and one for the whole."""
-    console = plain()
+    console = make_plain_console()
     for finding in report.findings[:_FINDINGS_SHOWN]:
         console.print(f"{finding.kind}: {finding.key}: {finding.detail}")
     if len(report.findings) > _FINDINGS_SHOWN:
@@ -145,7 +145,7 @@ def names_folder(archive: str) -> bool:
     return archive.startswith((".", "/", "~"))
 
 
-def opened(path: Path | None, archive: str | None, account: str | None = None) -> tuple[Store, str]:
+def open_archive(path: Path | None, archive: str | None, account: str | None = None) -> tuple[Store, str]:
     """The store and the prefix of a folder, of an archive block, or of an account's archive, by default main's; not of several."""
     if sum(given is not None for given in (path, archive, account)) > 1:
         raise ConfigurationError(
@@ -186,6 +186,6 @@ def _in_its_archive(folder: Path) -> tuple[LocalStore, str]:
     """A campaign's or experiment's folder as part of its archive, whose register lists its contents."""
     folder = Path(os.path.normpath(folder))
     for root in (folder, *folder.parents[:2]):
-        if _is_folder(root / BOOKS_FOLDER):
+        if _is_folder(root / LEDGERS_FOLDER):
             return LocalStore(root), folder.relative_to(root).as_posix().removeprefix(".")
     return LocalStore(folder), ""

@@ -16,7 +16,7 @@ from prefect_assay.analysis.kinetics.analysis import (
 )
 from prefect_assay.analysis.kinetics.package import analyze
 from prefect_assay.analysis.results.formats import format_molar, format_rate
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.errors import InputError
 
 _EMPTY = "–"  # noqa: RUF001  a dash: a missing value is not a number
@@ -48,22 +48,24 @@ def show_kinetics(
         ).analysis
         results.append({"package": str(path), **analysis.model_dump(mode="json")})
         if not as_json:
-            _show(console, path, analysis)
+            _show_analysis(console, path, analysis)
     if as_json:
         print_json(results)
 
 
-def _show(console: Console, path: Path, analysis: PackageAnalysis) -> None:
+def _show_analysis(console: Console, path: Path, analysis: PackageAnalysis) -> None:
     parts: list[tuple[str, _Row, list[tuple[_Analysed, list[_Row]]]]] = [
         ("kinetics", _KINETICS, [(item, _kinetics_rows(item)) for item in analysis.kinetics]),
         ("melting", _MELTING, [(item, _melting_rows(item)) for item in analysis.melting]),
     ]
-    say = plain().print
+    say = make_plain_console().print
     for title, columns, groups in parts:
         if groups:
-            console.print(_table(f"{path.name}: {title}", columns, groups))
+            console.print(_make_table(f"{path.name}: {title}", columns, groups))
         for item, _ in groups:
-            say(f"{_label(item)}: {item.verdict}: {'; '.join(item.reasons)}", style=_STYLES[item.verdict])
+            say(
+                f"{_make_label(item)}: {item.verdict}: {'; '.join(item.reasons)}", style=_STYLES[item.verdict]
+            )
     if not analysis.kinetics and not analysis.melting:
         say(f"{path.name}: no raw binding or melting curves")
     if analysis.kinetics:
@@ -96,16 +98,16 @@ _KINETICS: _Row = (
 _MELTING: _Row = ("Design, replicate", "Verdict", "Tm °C", "Derivative °C", "Service °C")
 
 
-def _label(item: _Analysed) -> str:
+def _make_label(item: _Analysed) -> str:
     return item.name if item.replicate is None else f"{item.name} {item.replicate}"
 
 
-def _table(title: str, columns: _Row, groups: Iterable[tuple[_Analysed, list[_Row]]]) -> Table:
+def _make_table(title: str, columns: _Row, groups: Iterable[tuple[_Analysed, list[_Row]]]) -> Table:
     table = Table(title=Text(title))  # a file name is not markup
     for column in columns:
         table.add_column(column)
     for item, rows in groups:
-        heads = [(Text(_label(item)), Text(item.verdict, style=_STYLES[item.verdict]))]
+        heads = [(Text(_make_label(item)), Text(item.verdict, style=_STYLES[item.verdict]))]
         heads += [(Text(""), Text(""))] * (len(rows) - 1)
         for head, row in zip(heads, rows, strict=True):
             table.add_row(*head, *map(Text, row))
@@ -152,10 +154,10 @@ def _kinetics_rows(item: ReplicateKinetics) -> list[_Row]:
 
 def _melting_rows(item: ReplicateMelting) -> list[_Row]:
     fitted = _EMPTY if item.tm_C is None else _with_ends(item.tm_C, "{:.2f}".format)
-    return [(fitted, _celsius(item.derivative_tm_C), _celsius(item.service.tm_C))]
+    return [(fitted, _format_celsius(item.derivative_tm_C), _format_celsius(item.service.tm_C))]
 
 
-def _celsius(value: float | None) -> str:
+def _format_celsius(value: float | None) -> str:
     return _EMPTY if value is None else f"{value:.2f}"
 
 

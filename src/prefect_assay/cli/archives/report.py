@@ -9,8 +9,8 @@ from prefect_assay.analysis.report.documents import make_report
 from prefect_assay.analysis.results import make_rich_table
 from prefect_assay.archive.layout import safe_name
 from prefect_assay.archive.sources import local_path
-from prefect_assay.cli.archives.archive import opened
-from prefect_assay.cli.output import TerminalConsole, plain
+from prefect_assay.cli.archives.archive import open_archive
+from prefect_assay.cli.output import TerminalConsole, make_plain_console
 from prefect_assay.errors import ConfigurationError
 
 _SHOWN = 50
@@ -27,11 +27,11 @@ def write_report(
     as_json: bool,
 ) -> None:
     """Write the page to a file and print its path; with `browse` open it."""
-    store, prefix = opened(path, archive, account)
+    store, prefix = open_archive(path, archive, account)
     with TerminalConsole(stderr=True).status(f"Making the report of {campaign_id} …"):
         made = make_report(store, prefix, campaign_id)
     for note in made.notes:
-        plain(stderr=True).print(note)
+        make_plain_console(stderr=True).print(note)
     if made.page is None:
         raise ConfigurationError.missing_extra("report", "the HTML report")
     file = local_path(output or f"{safe_name(campaign_id)}-report.html")
@@ -50,7 +50,7 @@ def write_report(
         if made.summaries:
             TerminalConsole().print(make_rich_table(made.summaries, limit=_SHOWN))
         for title, line in made.decision:
-            plain().print(f"{title}: {line}")
+            make_plain_console().print(f"{title}: {line}")
         print(file)
     if browse:
         webbrowser.open(file.resolve().as_uri())

@@ -7,8 +7,8 @@ from pathlib import Path
 from prefect_assay.analysis.results.formats import read_content
 from prefect_assay.analysis.results.mapping import read_mapping
 from prefect_assay.analysis.tables import reread_experiments
-from prefect_assay.cli.archives.archive import opened
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.archives.archive import open_archive
+from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.errors import InputError
 
 
@@ -28,7 +28,7 @@ def reread_results(
     if mapping_file is not None and campaign is None:
         raise InputError("a mapping is declared for one campaign: name it, as in `results CAMPAIGN --reread`")
     mapping = None if mapping_file is None else read_mapping(read_content(mapping_file), str(mapping_file))
-    store, prefix = opened(None, archive, account)
+    store, prefix = open_archive(None, archive, account)
     made = reread_experiments(
         store,
         prefix,
@@ -40,7 +40,7 @@ def reread_results(
     if as_json:
         print_json({"experiments": [one.model_dump(mode="json") for one in made]})
         return
-    say = plain().print
+    say = make_plain_console().print
     for one in made:
         record = one.record
         if record is not None:

@@ -35,8 +35,8 @@ from prefect_assay.analysis.tables import Query, SummaryTable, query_rows, read_
 from prefect_assay.analysis.tables.rows import describe_no_results
 from prefect_assay.archive import Store
 from prefect_assay.archive.sources import local_path
-from prefect_assay.cli.archives.archive import opened
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.cli.archives.archive import open_archive
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, InputError
 from prefect_assay.orders.ledger.campaign_log import Terms, read_terms
 from prefect_assay.service.assays import TM
@@ -75,9 +75,9 @@ class Files(NamedTuple):
 def show_results(place: Place, campaigns: Sequence[str], query: Query, files: Files) -> None:
     """Print the summary table of campaigns, or of all, as it is filtered and sorted; or write it."""
     files.refuse_several_on_stdout()
-    store, prefix = opened(None, place.archive, place.account)
+    store, prefix = open_archive(None, place.archive, place.account)
     table = _read_designs(store, prefix, campaigns)
-    designs = _sorted([each for each in table.designs if _matches(each, query)], query)
+    designs = _sort_designs([each for each in table.designs if _is_match(each, query)], query)
     shown = designs[: query.limit]
     if files.csv is not None:
         write_table(files.csv, write_summary_csv(shown), len(shown))
@@ -90,7 +90,7 @@ def show_results(place: Place, campaigns: Sequence[str], query: Query, files: Fi
         console = TerminalConsole()
         console.print(make_rich_table(designs, limit=query.limit or _SHOWN) if designs else "No results.")
         if designs:
-            plain().print(f"{describe_outcomes(designs)}{_interval_words(count_hits(designs))}")
+            make_plain_console().print(f"{describe_outcomes(designs)}{_interval_words(count_hits(designs))}")
             _print_accounts(store, prefix, {each.campaign_id: None for each in designs})
     _print_notes(table.notes)
 
@@ -98,7 +98,7 @@ def show_results(place: Place, campaigns: Sequence[str], query: Query, files: Fi
 def show_comparison(place: Place, campaigns: Sequence[str], files: Files) -> None:
     """Print what campaigns have in common, each value against the first campaign's, and their hit rates; or write it."""
     files.refuse_several_on_stdout()
-    store, prefix = opened(None, place.archive, place.account)
+    store, prefix = open_archive(None, place.archive, place.account)
     table = _read_designs(store, prefix, campaigns)
     compared = compare_campaigns(
         {name: [each for each in table.designs if each.campaign_id == name] for name in campaigns}
@@ -123,7 +123,7 @@ def show_rows(place: Place, campaigns: Sequence[str], query: Query, files: Files
     files.refuse_several_on_stdout()
     if len(campaigns) > 1:
         raise InputError("the laboratory's rows are those of one campaign, or of all: name one, or none")
-    store, prefix = opened(None, place.archive, place.account)
+    store, prefix = open_archive(None, place.archive, place.account)
     table = query_rows(store, prefix, query.model_copy(update={"campaign": next(iter(campaigns), None)}))
     rows = table.to_pylist()
     if files.csv is not None:
@@ -176,7 +176,7 @@ def _read_designs(store: Store, prefix: str, campaigns: Sequence[str]) -> Summar
     return table
 
 
-def _matches(design: DesignSummary, query: Query) -> bool:
+def _is_match(design: DesignSummary, query: Query) -> bool:
     parts = ((query.name, design.name), (query.target, design.target))
     whole = ((query.experiment, design.experiment_code), (query.result_type, design.result_type))
     return (
@@ -186,7 +186,7 @@ def _matches(design: DesignSummary, query: Query) -> bool:
     )
 
 
-def _sorted(designs: Sequence[DesignSummary], query: Query) -> list[DesignSummary]:
+def _sort_designs(designs: Sequence[DesignSummary], query: Query) -> list[DesignSummary]:
     """By the column that is named, empty values last; without one as the table is."""
     column = query.sort
     if column is None:
@@ -208,9 +208,9 @@ def _interval_words(counted: Tally) -> str:
 def _show_comparison(console: Console, compared: Comparison) -> None:
     first, *others = compared.campaigns
     for name, counted in zip(compared.campaigns, compared.tallies, strict=True):
-        plain().print(f"{name}: {counted.words}{_interval_words(counted)}")
+        make_plain_console().print(f"{name}: {counted.words}{_interval_words(counted)}")
     if not compared.common:
-        plain().print("No design is in two of these campaigns.")
+        make_plain_console().print("No design is in two of these campaigns.")
         return
     table = Table(
         "Design",
@@ -232,7 +232,7 @@ def _show_comparison(console: Console, compared: Comparison) -> None:
             )
             table.add_row(*(Text(make_one_line(text)) for text in cells))  # Text: names are not markup
     console.print(table)
-    plain().print(
+    make_plain_console().print(
         f"{len(compared.common):,} in common. Fold: K_D over that of the first campaign; above 1 is weaker. "
         "Overlap: whether the 95 % intervals do."
     )
@@ -240,12 +240,12 @@ def _show_comparison(console: Console, compared: Comparison) -> None:
 
 def _print_accounts(store: Store, prefix: str, campaigns: Iterable[str]) -> None:
     for line in _account_lines(store, prefix, campaigns):
-        plain().print(line)
+        make_plain_console().print(line)
 
 
 def _print_notes(notes: Iterable[str]) -> None:
     for note in notes:
-        plain(stderr=True).print(note)
+        make_plain_console(stderr=True).print(note)
 
 
 def write_table(file: str, content: bytes, rows: int) -> None:
@@ -258,12 +258,12 @@ def write_table(file: str, content: bytes, rows: int) -> None:
         local_path(file).write_bytes(content)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}") from None
-    plain(stderr=True).print(f"{many(rows, 'row')} in {file}")
+    make_plain_console(stderr=True).print(f"{many(rows, 'row')} in {file}")
 
 
 def _show_rows(console: Console, rows: list[dict[str, Any]]) -> None:
     """Print the first rows, without columns that are empty in all of them."""
-    lines = [_texts(row) for row in rows[:_SHOWN]]
+    lines = [_format_row(row) for row in rows[:_SHOWN]]
     titles = [title for title in lines[0] if any(line[title] for line in lines)] if lines else []
     table = Table(*titles, caption=f"… and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else None)
     for line in lines:
@@ -271,7 +271,7 @@ def _show_rows(console: Console, rows: list[dict[str, Any]]) -> None:
     console.print(table if lines else "No results.")
 
 
-def _texts(row: Mapping[str, Any]) -> dict[str, str]:
+def _format_row(row: Mapping[str, Any]) -> dict[str, str]:
     replicate = "" if row["replicate"] is None else f" ({row['replicate']})"
     # the fitted number of a non-binder is not an affinity
     has_kd = row["kd_M"] is not None and row["outcome"] == Outcome.MEASURED

@@ -10,14 +10,14 @@ from rich.table import Table
 
 from prefect_assay.analysis.results.tables import format_cell, write_people_csv
 from prefect_assay.archive.store import Store
-from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.archives.archive import open_archive
 from prefect_assay.cli.archives.results import write_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import show_open_money
-from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.errors import InputError
-from prefect_assay.orders.ledger import Ledgers, OrderBook
+from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started
 from prefect_assay.orders.ledger.open_money import of_logs, status_words
 from prefect_assay.service.models.billing import usd
@@ -94,35 +94,35 @@ def show_spending(
         raise InputError("choose --json or --csv")
     chosen = saved_account(account) if account else None
     by_account = account if path is None and archive is None else None
-    store, prefix = opened(path, archive, by_account)
-    books = Ledgers.list_all(store, prefix)
-    logs = [book for b in books for book in b.list_orders()]
-    for book in logs:
-        book.read()  # a damaged log is an error here, and not a smaller sum
+    store, prefix = open_archive(path, archive, by_account)
+    ledgers = Ledgers.list_all(store, prefix)
+    logs = [ledger for b in ledgers for ledger in b.list_orders()]
+    for ledger in logs:
+        ledger.read()  # a damaged log is an error here, and not a smaller sum
     starts = _read_starts(store, prefix, logs)
-    lines = sorted((_line(book, starts) for book in logs), key=lambda line: line.when)
+    lines = sorted((_make_line(ledger, starts) for ledger in logs), key=lambda line: line.when)
     if csv_file is not None:
         write_table(csv_file, orders_csv(lines), len(lines))
         return
     money = of_logs(logs)
-    window = window_of(books, chosen.policy if chosen else None, days=days, now=datetime.now(UTC))
+    window = window_of(ledgers, chosen.policy if chosen else None, days=days, now=datetime.now(UTC))
     if as_json:
         shown = {"orders": [asdict(line) for line in lines], "window": asdict(window)}
         print_json(shown | {"open_money": money_as_json(money)})
         return
     if lines:
-        TerminalConsole().print(table(lines))
+        TerminalConsole().print(make_table(lines))
     show_open_money(money.model_copy(update={"notes": _AS_RECORDED if money.items else ()}))
-    plain().print(sentence(window, any_order=bool(lines)))
+    make_plain_console().print(describe_sum(window, any_order=bool(lines)))
 
 
 def window_of(
-    books: Iterable[Ledgers], policy: "SpendingPolicy | None", *, days: int | None, now: datetime
+    ledgers: Iterable[Ledgers], policy: "SpendingPolicy | None", *, days: int | None, now: datetime
 ) -> Window:
     """The sum of the window, compared with the policy's cap."""
     length = days or (policy.rolling_days if policy else DEFAULT_DAYS)
     since = now - timedelta(days=length)
-    counted = sum(b.budget.read().paid_cents(since) for b in books)
+    counted = sum(b.budget.read().paid_cents(since) for b in ledgers)
     cap = policy.rolling_cents if policy else None
     return Window(
         days=length,
@@ -133,7 +133,7 @@ def window_of(
     )
 
 
-def table(lines: Sequence[OrderLine]) -> Table:
+def make_table(lines: Sequence[OrderLine]) -> Table:
     """One line per order, oldest first; 80 columns are enough."""
     shown = plain_table()
     for name in ("When (UTC)", "Campaign", "Paid by", "State"):
@@ -163,7 +163,7 @@ def _in_usd(name: str, value: object) -> object:
     return f"{value / 100:.2f}" if name.endswith("_cents") and isinstance(value, int) else value
 
 
-def sentence(window: Window, *, any_order: bool) -> str:
+def describe_sum(window: Window, *, any_order: bool) -> str:
     """The sum in words."""
     if not any_order:
         return "The archive has no order in its log."
@@ -173,15 +173,15 @@ def sentence(window: Window, *, any_order: bool) -> str:
     return f"{counted}, of {usd(window.cap_cents)} allowed: {usd(window.left_cents or 0)} left."
 
 
-def _read_starts(store: Store, prefix: str, books: Iterable[OrderBook]) -> dict[str, Started]:
+def _read_starts(store: Store, prefix: str, ledgers: Iterable[OrderLedger]) -> dict[str, Started]:
     """How each campaign was started, by its id; one whose log is lost is left out."""
-    names = {book.state.planned.campaign_id for book in books if book.state.planned}
+    names = {ledger.state.planned.campaign_id for ledger in ledgers if ledger.state.planned}
     states = {name: CampaignLog(store, prefix, name).read() for name in sorted(names)}
     return {name: state.started for name, state in states.items() if state.started}
 
 
-def _line(book: OrderBook, starts: Mapping[str, Started]) -> OrderLine:
-    state = book.state
+def _make_line(ledger: OrderLedger, starts: Mapping[str, Started]) -> OrderLine:
+    state = ledger.state
     started = starts.get(state.planned.campaign_id) if state.planned else None
     terms, approved = started.terms if started else None, state.approved
     ordered, rail = state.ordered, state.payment.rail if state.payment else state.rail
@@ -189,7 +189,7 @@ def _line(book: OrderBook, starts: Mapping[str, Started]) -> OrderLine:
     return OrderLine(
         when=moment.at.isoformat(timespec="seconds") if moment else "",
         campaign_id=state.planned.campaign_id if state.planned else "",
-        order_key=book.order_key,
+        order_key=ledger.order_key,
         experiment_id=ordered.experiment_id if ordered else None,
         invoice_id=state.invoice_id,
         rail=str(rail) if rail else None,

@@ -7,9 +7,9 @@ from prefect.client.orchestration import get_client
 from prefect_assay.archive.store import Store
 from prefect_assay.campaigns.runs.home import home_id
 from prefect_assay.campaigns.sweep.saved_blocks import missing_account
-from prefect_assay.cli.asking import confirm, user_name
+from prefect_assay.cli.asking import require_consent, user_name
 from prefect_assay.cli.campaigns.find import name_account, open_archives
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.orders.ledger.campaign_log import Adopted, CampaignLog, list_all
 
@@ -31,7 +31,7 @@ def adopt_campaigns(archive: str | None, *, by: str | None, yes: bool, as_json: 
         archives.raise_first()
         lacking = {log.name: missing_account(client, log.state) for log in logs}
         if logs and not yes:
-            _confirm(logs)
+            _ask_to_adopt(logs)
         for log in logs:
             log.open_index()
             log.append(Adopted(home=home, person=person))
@@ -41,7 +41,7 @@ def adopt_campaigns(archive: str | None, *, by: str | None, yes: bool, as_json: 
         ]
         print_json({"home": home, "adopted": adopted})
         return
-    _show(logs, lacking)
+    _show_logs(logs, lacking)
 
 
 def _of_other_homes(store: Store, prefix: str, home: str) -> Iterator[CampaignLog]:
@@ -52,18 +52,18 @@ def _of_other_homes(store: Store, prefix: str, home: str) -> Iterator[CampaignLo
             yield log
 
 
-def _confirm(logs: list[CampaignLog]) -> None:
+def _ask_to_adopt(logs: list[CampaignLog]) -> None:
     for log in logs:
-        plain().print(f"{log.what} {log.name}{name_account(log.state.terms)}")
-    plain().print(
+        make_plain_console().print(f"{log.what} {log.name}{name_account(log.state.terms)}")
+    make_plain_console().print(
         "Adopt them only if their Prefect server is gone for good: otherwise two servers play them. Nothing is ordered or "
         "paid twice, but both start runs."
     )
-    confirm(f"Adopt {'these' if len(logs) > 1 else 'this'}?", nothing="adopted")
+    require_consent(f"Adopt {'these' if len(logs) > 1 else 'this'}?", nothing="adopted")
 
 
-def _show(logs: list[CampaignLog], lacking: dict[str, str | None]) -> None:
-    console = plain()
+def _show_logs(logs: list[CampaignLog], lacking: dict[str, str | None]) -> None:
+    console = make_plain_console()
     if not logs:
         console.print("No open campaign or loop belongs to another Prefect home.")
         return

@@ -17,10 +17,10 @@ from prefect_assay.campaigns.approval.questions import estimate_of_order
 from prefect_assay.campaigns.approval.terms import account_in
 from prefect_assay.campaigns.stop import round_logs
 from prefect_assay.campaigns.sweep.saved_blocks import account_of
-from prefect_assay.cli.asking import confirm, parse_cents, user_name
+from prefect_assay.cli.asking import parse_cents, require_consent, user_name
 from prefect_assay.cli.campaigns.find import find_logs
 from prefect_assay.cli.campaigns.purchase import show_rows
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import Conflict, InputError
 from prefect_assay.foreign_text import unquote_markdown
@@ -47,7 +47,7 @@ class AnswerRequest:
         return None if self.amount is None else parse_cents(self.amount, "--usd")
 
 
-def answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
+def show_and_answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
     """Show an open question of a campaign, a loop or what a run carries, and record the answer when it is confirmed.
 
     Raises:
@@ -74,7 +74,7 @@ def answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
             show_question(chosen)
         if not request.yes:
             shown_cents = question.amount_cents if decision != REJECT else None
-            confirm(
+            require_consent(
                 f"{decision}{'' if shown_cents is None else f' ({usd(shown_cents)})'}?",
                 nothing="recorded",
                 next_step="repeat the command with --question, --revision, --usd and --yes",
@@ -93,7 +93,7 @@ def answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
     if as_json:
         print_json({**question_as_json(chosen), "decision": decision, "by": answered.answerer})
     else:
-        _tell(chosen.log, answered)
+        _print_answer(chosen.log, answered)
 
 
 def _checked_amount(request: AnswerRequest, chosen: OpenQuestion, decision: str) -> int | None:
@@ -147,8 +147,8 @@ def show_question(chosen: OpenQuestion) -> None:
     console.print(f"\nTo be answered by {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the service's clock.")
 
 
-def _tell(log: CampaignLog, answered: Answered) -> None:
-    plain().print(
+def _print_answer(log: CampaignLog, answered: Answered) -> None:
+    make_plain_console().print(
         f"Recorded: {answered.decision}, by {answered.answerer}. The campaign goes on within minutes: prefect-assay status "
         f"{log.name}"
     )

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from prefect_assay.cli.failures import refuse_ignored, reported
+from prefect_assay.cli.failures import refuse_ignored, report_errors
 from prefect_assay.cli.model_options import takes_models
 from prefect_assay.cli.options import MAIN, AccountName, AsJson, Here, Yes
 from prefect_assay.designs.options import CampaignOptions, ReadingOptions, SpendingOptions
@@ -60,7 +60,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Start a campaign: check the designs, then order, pay, wait, archive and collate."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.campaigns.run import CampaignRequest, run_campaign
 
         request = CampaignRequest(
@@ -111,7 +111,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show campaigns and loops, newest first: stages, money, questions, runs."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         if as_json:
             refuse_ignored({"--watch": watch}, "--json prints once")
         if problems:
@@ -150,7 +150,7 @@ def estimate(
     as_json: AsJson = False,
 ) -> None:
     """Check designs and show what a campaign would buy and cost; nothing is ordered."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.campaigns.estimate import estimate_campaign
 
         options = CampaignOptions(reading=reading, spending=spending)
@@ -175,8 +175,8 @@ def approve(
     as_json: AsJson = False,
 ) -> None:
     """Answer a campaign's open question: shows its figures, and records exactly that."""
-    with reported(as_json=as_json):
-        from prefect_assay.cli.campaigns.answer import AnswerRequest, answer
+    with report_errors(as_json=as_json):
+        from prefect_assay.cli.campaigns.answer import AnswerRequest, show_and_answer
 
         request = AnswerRequest(
             decision=decision,
@@ -187,7 +187,7 @@ def approve(
             archive=archive,
             yes=yes,
         )
-        answer(which, request, as_json=as_json)
+        show_and_answer(which, request, as_json=as_json)
 
 
 @campaigns.command()
@@ -202,8 +202,8 @@ def reject(
     as_json: AsJson = False,
 ) -> None:
     """Decline what a campaign asks."""
-    with reported(as_json=as_json):
-        from prefect_assay.cli.campaigns.answer import AnswerRequest, answer
+    with report_errors(as_json=as_json):
+        from prefect_assay.cli.campaigns.answer import AnswerRequest, show_and_answer
 
         request = AnswerRequest(
             decision="reject",
@@ -214,7 +214,7 @@ def reject(
             archive=archive,
             yes=yes,
         )
-        answer(which, request, as_json=as_json)
+        show_and_answer(which, request, as_json=as_json)
 
 
 @campaigns.command()
@@ -222,7 +222,7 @@ def cancel(
     which: Which, *, by: By = None, archive: InArchive = None, yes: Yes = False, as_json: AsJson = False
 ) -> None:
     """Cancel a campaign or a loop: withdraws open quotes, and says what the laboratory still does and bills."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.campaigns.cancel import cancel_campaign
 
         cancel_campaign(which, archive=archive, by=by, yes=yes, as_json=as_json)
@@ -231,7 +231,7 @@ def cancel(
 @campaigns.command()
 def adopt(*, by: By = None, archive: InArchive = None, yes: Yes = False, as_json: AsJson = False) -> None:
     """Look after the open campaigns of a Prefect server that is lost; the next sweep starts their runs here."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.campaigns.adopt import adopt_campaigns
 
         adopt_campaigns(archive, by=by, yes=yes, as_json=as_json)

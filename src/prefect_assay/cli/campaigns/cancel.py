@@ -8,15 +8,15 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from rich.text import Text
 
-from prefect_assay.campaigns.runs.states import cancel, has_ended
+from prefect_assay.campaigns.runs.states import cancel_run, has_ended
 from prefect_assay.campaigns.stop import OrderRemains, StopReport, round_logs, stop_log
 from prefect_assay.campaigns.sweep.saved_blocks import account_of
-from prefect_assay.cli.asking import confirm, user_name
+from prefect_assay.cli.asking import require_consent, user_name
 from prefect_assay.cli.campaigns.find import Named, find_named, name_account, open_archives
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
-from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
@@ -59,7 +59,7 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
             end_schedule(client, schedule)
         reports = [_stop(client, log, person) for log in logs]
         for run in runs:
-            cancel(client, run)
+            cancel_run(client, run)
         if runs:
             logs = list(_begun_meanwhile(client, runs, archive))
             reports = [_stop(client, log, person) for log in logs]
@@ -79,7 +79,7 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
         return
     _show(reports, runs, money)
     if schedule is not None:
-        plain().print(
+        make_plain_console().print(
             f"The schedule of the loop {which} is deactivated; `prefect-assay loop {which} ... --cron` activates it again."
         )
 
@@ -119,17 +119,17 @@ def _campaigns_of(log: CampaignLog) -> list[str]:
 def _confirm(logs: Sequence[CampaignLog], runs: Sequence[FlowRun], *, scheduled: bool) -> None:
     for log in logs:
         again = f"; canceled before, by {log.state.stopped.person}" if log.state.stopped else ""
-        plain().print(f"{log.what} {log.name}{name_account(log.state.terms)}{again}")
+        make_plain_console().print(f"{log.what} {log.name}{name_account(log.state.terms)}{again}")
     for run in runs:
-        plain().print(f"run {run.name}, which has begun nothing yet")
+        make_plain_console().print(f"run {run.name}, which has begun nothing yet")
     if logs:
-        plain().print(
+        make_plain_console().print(
             "Nothing more is ordered, accepted or paid, and open quotes are rejected. What the laboratory has an order for, "
             "it does and bills."
         )
     what = ["cancel this"] if logs or runs else []
     what += ["deactivate the loop's schedule"] if scheduled else []
-    confirm(f"{' and '.join(what).capitalize()}?", nothing="canceled")
+    require_consent(f"{' and '.join(what).capitalize()}?", nothing="canceled")
 
 
 def _show(reports: Sequence[StopReport], runs: Sequence[FlowRun], money: OpenMoney) -> None:
@@ -153,9 +153,11 @@ def _show(reports: Sequence[StopReport], runs: Sequence[FlowRun], money: OpenMon
     unpaid = max(money.cents(OpenKind.TO_PAY), billed - paid)
     settled = max(sum(money.paid.values()), paid)
     if unpaid or settled:
-        plain().print(f"Billed together: {usd(unpaid + settled)}, of which {usd(settled)} is paid.")
+        make_plain_console().print(
+            f"Billed together: {usd(unpaid + settled)}, of which {usd(settled)} is paid."
+        )
     elif reports and money.complete and all(report.is_settled for report in reports):
-        plain().print("Nothing is billed.")
+        make_plain_console().print("Nothing is billed.")
     show_open_money(money)
 
 

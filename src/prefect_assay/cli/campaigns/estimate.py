@@ -6,7 +6,7 @@ from prefect_assay.campaigns.approval.purchase import look_up_purchase
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.campaigns.purchase import show_purchase
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.designs import order_lines, refuse_target
 from prefect_assay.designs.options import CampaignOptions
@@ -50,9 +50,9 @@ def estimate_campaign(
         return
     show_purchase(purchase, stderr=False)
     for warning in warnings:
-        plain().print(warning, style="yellow")
+        make_plain_console().print(warning, style="yellow")
     next_step = " `prefect-assay run` with the same options asks first." if purchase.new else ""
-    plain().print(f"Nothing was ordered.{next_step}")
+    make_plain_console().print(f"Nothing was ordered.{next_step}")
 
 
 def look_up(

@@ -17,7 +17,7 @@ from prefect_assay.blocks.archives import ARCHIVES
 from prefect_assay.campaigns.approval.terms import describe_account
 from prefect_assay.campaigns.runs.queries import is_assay_run, newest_runs, read_run
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
-from prefect_assay.cli.archives.archive import names_folder, opened
+from prefect_assay.cli.archives.archive import names_folder, open_archive
 from prefect_assay.cli.prefect_api import load_archive
 from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, NotFound
 from prefect_assay.orders.ledger import known_archive_id
@@ -121,7 +121,7 @@ def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Arch
     """
     candidates: list[tuple[str, Archive]]
     if archive is not None and names_folder(archive):
-        opened(Path(archive), None)
+        open_archive(Path(archive), None)
         candidates = [(archive, LocalArchive(root=archive))]
     elif archive is not None:
         candidates = [(archive, load_archive(archive))]

@@ -13,7 +13,7 @@ from prefect_assay.campaigns.status import CampaignView, Progress, view_of
 from prefect_assay.cli.campaigns.find import played_by
 from prefect_assay.cli.campaigns.status import Known, campaigns_table, whole_lines
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.errors import ArchiveUnavailable, CampaignFailed, ServiceUnavailable
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
@@ -43,9 +43,9 @@ def follow(archive: Archive, campaign_id: str, run: FlowRun, *, as_json: bool) -
     if as_json:
         print_json(known.as_json())
     else:
-        plain().print(f"{view.progress.capitalize()}: {view.outcome or 'canceled'}")
+        make_plain_console().print(f"{view.progress.capitalize()}: {view.outcome or 'canceled'}")
         for line in whole_lines(known):
-            plain().print(line)
+            make_plain_console().print(line)
     if view.progress is not Progress.COMPLETE:
         raise SystemExit(FAILED)
 

@@ -10,7 +10,7 @@ from prefect_assay.campaigns.problems.saved import read_saved
 from prefect_assay.campaigns.sweep.problems import list_problems
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.check import silent_receivers
 
@@ -35,7 +35,7 @@ def show_problems(*, as_json: bool) -> None:
         }
         print_json(shown)
         return
-    console = plain()
+    console = make_plain_console()
     if not problems:
         console.print("No problems.")
     for problem in problems:

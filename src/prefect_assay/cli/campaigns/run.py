@@ -12,12 +12,12 @@ from rich.text import Text
 from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.campaigns.runs.tags import APPROVED_TAG
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.cli.asking import confirm, is_at_terminal, parse_cents, user_name
+from prefect_assay.cli.asking import is_at_terminal, parse_cents, require_consent, user_name
 from prefect_assay.cli.campaigns.estimate import look_up
 from prefect_assay.cli.campaigns.purchase import show_purchase
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import (
     api_errors,
     load_account,
@@ -82,7 +82,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
     check_locally(sequences, assay, options.reading.designs_per_experiment)
     if not as_json:
         for line in warnings_of(sequences):
-            plain(stderr=True).print(line, style="yellow")
+            make_plain_console(stderr=True).print(line, style="yellow")
     if here:
         start_temporary_server()
     else:
@@ -103,13 +103,13 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         )
         if not as_json:
             show_purchase(purchase)
-        unasked_cents, tags = _approve(purchase, unasked_cents, asks=not (request.yes or as_json))
+        unasked_cents, tags = _approve_price(purchase, unasked_cents, asks=not (request.yes or as_json))
         asks = bool(purchase.new) and (unasked_cents or 0) < purchase.total_cents
         campaign_id = purchase.campaign_id
         if here and asks:
             _refuse_to_ask(purchase.total_cents)
         if request.reopen:
-            _reopen(account.archive, campaign_id)
+            _reopen_campaign(account.archive, campaign_id)
         refuse_stopped(account.archive, campaign_id)
         parameters = {
             "assay": assay,
@@ -123,11 +123,14 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
             _run_here({"designs": request.designs, **parameters}, as_json=as_json)
             return
         run = start_deployed(
-            "campaign", {**parameters, **_designs(request.designs, options)}, name=campaign_id, tags=tags
+            "campaign",
+            {**parameters, **_read_parameters(request.designs, options)},
+            name=campaign_id,
+            tags=tags,
         )
-    announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
+    announce_run(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
     if asks:
-        plain(stderr=True).print(
+        make_plain_console(stderr=True).print(
             f"Nothing is ordered yet: the run asks with the price first. Answer: prefect-assay approve {campaign_id}"
         )
     if wait:
@@ -136,12 +139,12 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         follow(account.archive, campaign_id, run, as_json=as_json)
 
 
-def _approve(
+def _approve_price(
     purchase: PurchaseSummary, unasked_cents: int | None, *, asks: bool
 ) -> tuple[int | None, list[str]]:
     """What may be spent without asking, and the run's tag that says how; at a terminal a person says it."""
     if asks and purchase.new and is_at_terminal():
-        confirm(f"Order this, {purchase.due}?", nothing="ordered")
+        require_consent(f"Order this, {purchase.due}?", nothing="ordered")
         # The person has seen exactly this.
         return purchase.total_cents, [f"{APPROVED_TAG}`y` at the terminal"]
     # Less than the price approves nothing: a person is asked, and the answer is the approval.
@@ -167,7 +170,7 @@ def read_amount(text: str | None, option: str, *, yes: bool) -> int | None:
     return None
 
 
-def _reopen(archive: "Archive", campaign_id: str) -> None:
+def _reopen_campaign(archive: "Archive", campaign_id: str) -> None:
     """Open a stopped or ended campaign again, as the person at this machine asks for."""
     from prefect_assay.campaigns.stop import reopen_campaign
 
@@ -216,7 +219,7 @@ def check_target(assay: Assay) -> None:
         raise InvalidSpec([f"target: {in_words(assay.experiment_type)} takes no target; leave --target out"])
 
 
-def _designs(source: str, options: CampaignOptions) -> dict[str, Any]:
+def _read_parameters(source: str, options: CampaignOptions) -> dict[str, Any]:
     """The parameters for the worker: the file's text and name, which need no shared folder, or else its address."""
     if "://" in source or is_pasted(source):
         return {"designs": source}
@@ -241,13 +244,13 @@ def start_deployed(
     return start_run(deployment_of(flow), parameters, name=name, tags=tags)
 
 
-def announce(run: "FlowRun", named: dict[str, str | None], *, as_json: bool) -> None:
+def announce_run(run: "FlowRun", named: dict[str, str | None], *, as_json: bool) -> None:
     """Print what was started and how to follow it, by its own id if it has one."""
     url = run_url(run.id)
     if as_json:
         print_json({**named, "flow_run_id": str(run.id), "url": url})
         return
-    console = plain(stderr=True)
+    console = make_plain_console(stderr=True)
     console.print("Started flow run", Text(run.name, "bold"), str(run.id))
     if url:
         console.print(f"Watch it: {url}")
@@ -275,7 +278,7 @@ def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json({"state": state.name, **report.model_dump(mode="json")})
     else:
-        plain().print(f"{state.name}: {state.message}")
-        plain().print(f"Table: {report.table or 'none'}")
+        make_plain_console().print(f"{state.name}: {state.message}")
+        make_plain_console().print(f"Table: {report.table or 'none'}")
     if not state.is_completed():
         raise SystemExit(FAILED)

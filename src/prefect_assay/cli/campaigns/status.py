@@ -19,7 +19,7 @@ from rich.text import Text
 
 from prefect_assay.campaigns.approval.terms import describe_account
 from prefect_assay.campaigns.flow_results import LoopReport
-from prefect_assay.campaigns.progress_artifact import day, expected_day
+from prefect_assay.campaigns.progress_artifact import expected_day, format_day
 from prefect_assay.campaigns.runs.queries import newest_runs
 from prefect_assay.campaigns.status import (
     CampaignView,
@@ -42,7 +42,7 @@ from prefect_assay.cli.failures import exit_code
 from prefect_assay.cli.loops.status import read_rounds, rounds_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
-from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_account, report_unreadable, require_api, run_url
 from prefect_assay.errors import ArchiveUnavailable, NotFound, shortened
 from prefect_assay.orders.ledger.campaign_log import StartedKind, Terms
@@ -110,14 +110,14 @@ def show_status(
         SystemExit: an archive cannot be read, so that campaigns may be missing.
     """
     if archive is not None and names_folder(archive):
-        _show(None, which, archive, account, limit, every=every, watch=watch, as_json=as_json)
+        _show_status(None, which, archive, account, limit, every=every, watch=watch, as_json=as_json)
         return
     require_api()
     with api_errors(), get_client(sync_client=True) as client:
-        _show(client, which, archive, account, limit, every=every, watch=watch, as_json=as_json)
+        _show_status(client, which, archive, account, limit, every=every, watch=watch, as_json=as_json)
 
 
-def _show(
+def _show_status(
     client: SyncPrefectClient | None,
     which: str | None,
     archive: str | None,
@@ -131,7 +131,9 @@ def _show(
     archives = open_archives(client, archive)
 
     def read() -> Known:
-        known = _one(client, archives, which) if which else _all(client, archives, limit, every=every)
+        known = (
+            _read_one(client, archives, which) if which else _read_all(client, archives, limit, every=every)
+        )
         return _with_service(known, account) if account else known
 
     known = read()
@@ -141,15 +143,17 @@ def _show(
         extra = {"unreadable": unreadable} if unreadable else {}
         print_json(known.as_json() | extra | ({"archives_not_read": failures} if failures else {}))
     else:
-        _print(known, archives, read, whole=which is not None, watch=watch)
+        _print_status(known, archives, read, whole=which is not None, watch=watch)
     if archives.failures and not which:
         raise SystemExit(max(map(exit_code, archives.failures.values())))
 
 
-def _print(known: Known, archives: Archives, read: Callable[[], Known], *, whole: bool, watch: bool) -> None:
+def _print_status(
+    known: Known, archives: Archives, read: Callable[[], Known], *, whole: bool, watch: bool
+) -> None:
     console = TerminalConsole(highlight=False)
     if watch:
-        known = _watch(known, read)
+        known = _watch_status(known, read)
     if not known.views and not known.runs and not archives.failures:
         console.print("No campaigns yet. Start one: prefect-assay run --help")
     elif (known.views or known.runs) and not (
@@ -158,14 +162,14 @@ def _print(known: Known, archives: Archives, read: Callable[[], Known], *, whole
         console.print(known.table())
     show_open_money(known.money)
     for line in [*whole_lines(known), *(_account_lines(known) if whole else ())]:
-        plain().print(line)
+        make_plain_console().print(line)
     for name, error in archives.failures.items():
-        plain(stderr=True).print(
+        make_plain_console(stderr=True).print(
             f"Error: archive {name} cannot be read, so campaigns may be missing here: {error.message}"
         )
 
 
-def _one(client: SyncPrefectClient | None, archives: Archives, which: str) -> Known:
+def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) -> Known:
     named = find_named(client, archives, which)
     logs = list(named.logs)
     rounds = []
@@ -178,11 +182,13 @@ def _one(client: SyncPrefectClient | None, archives: Archives, which: str) -> Kn
             logs += [other for name in names for other in archives.logs_of(name, [StartedKind.CAMPAIGN])]
     views = [view_of(log) for log in logs]
     rounds_of_loop = (one.campaign_id for report in rounds for one in report.rounds)
-    money = _money(client, archives).select_campaigns([*(view.name for view in views), *rounds_of_loop])
+    money = _read_open_money(client, archives).select_campaigns(
+        [*(view.name for view in views), *rounds_of_loop]
+    )
     return Known(views, named.runs, rounds, money=money)
 
 
-def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, every: bool) -> Known:
+def _read_all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, every: bool) -> Known:
     views = {
         (view.kind, view.name): view
         for view in archives.collect(
@@ -203,31 +209,33 @@ def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, ev
                         f"run {run.name} carries it, and no saved archive has its log; mount the archive"
                     )
     shown = newest_first(list(views.values()))
-    return Known(shown, runs, money=_money(client, archives))
+    return Known(shown, runs, money=_read_open_money(client, archives))
 
 
-def _money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
+def _read_open_money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
     if client is not None:
         return find_open_money(client)
     from prefect_assay.orders.ledger import Ledgers
     from prefect_assay.orders.ledger.open_money import of_logs, read_logs
     from prefect_assay.orders.open_items import join_parts
 
-    books = archives.collect(lambda place: Ledgers.list_all(place.store, place.prefix))
-    return join_parts(of_logs(*read_logs(one)) for one in books)
+    ledgers = archives.collect(lambda place: Ledgers.list_all(place.store, place.prefix))
+    return join_parts(of_logs(*read_logs(one)) for one in ledgers)
 
 
 def _with_service(known: Known, account: str) -> Known:
     """The same, with what the service says at this moment of each experiment."""
     with load_account(account).credentials.get_client() as service:
         views = [
-            view.model_copy(update={"experiments": tuple(_asked(service, one) for one in view.experiments)})
+            view.model_copy(
+                update={"experiments": tuple(_ask_service(service, one) for one in view.experiments)}
+            )
             for view in known.views
         ]
     return replace(known, views=views)
 
 
-def _asked(service: AssayClient, one: ExperimentView) -> ExperimentView:
+def _ask_service(service: AssayClient, one: ExperimentView) -> ExperimentView:
     if one.experiment_id is None:
         return one
     try:
@@ -253,10 +261,10 @@ def campaigns_table(known: Known) -> Table:
         state = Text(view.progress, style=_STYLES[view.progress])
         owed = known.money.select_campaigns([view.name]).line
         lines = [
-            *_sentences(view),
+            *_list_sentences(view),
             *([f"open: {owed}"] if owed else []),
         ]
-        built.add_row(name, state, Text(_age(view)), Text("\n".join(lines)))
+        built.add_row(name, state, Text(_format_age(view)), Text("\n".join(lines)))
         for one in view.experiments:
             below = Text("\n".join(_experiment_sentences(one, view.terms)))
             built.add_row(Text(f"  {_experiment_title(view, one)}"), "", "", below)
@@ -279,10 +287,10 @@ def _experiment_title(view: CampaignView, one: ExperimentView) -> str:
     return one.experiment_code or (f"{one.number}/{count}" if one.number else f"order {one.order_key}")
 
 
-def _sentences(view: CampaignView) -> Iterator[str]:
+def _list_sentences(view: CampaignView) -> Iterator[str]:
     """What a campaign waits for or how it ended, what it asks, its money, and its restarts."""
     if view.stopped_by:
-        yield f"canceled by {view.stopped_by}{f', {day(view.stopped_at)}' if view.stopped_at else ''}"
+        yield f"canceled by {view.stopped_by}{f', {format_day(view.stopped_at)}' if view.stopped_at else ''}"
     if view.outcome:
         yield view.outcome
     elif view.experiments:
@@ -350,13 +358,13 @@ def whole_lines(known: Known) -> list[str]:
         if view.report:
             lines.append(f"Report of {title_of(view)}: {view.report}")
         lines += [
-            f"Answer of {view.name}: prefect-assay approve {view.name} {_named(question)}"
+            f"Answer of {view.name}: prefect-assay approve {view.name} {_format_options(question)}"
             for question in view.questions
         ]
     return lines
 
 
-def _named(question: QuestionView) -> str:
+def _format_options(question: QuestionView) -> str:
     """The options that name exactly what is shown: a question that has changed since is not answered."""
     cents = question.amount_cents
     amount = "" if cents is None else f" --usd {cents // 100}.{cents % 100:02d}"
@@ -382,7 +390,7 @@ def _account_lines(known: Known) -> Iterator[str]:
             yield f"{waiting.name}: {url}"
 
 
-def _watch(known: Known, read: Callable[[], Known]) -> Known:
+def _watch_status(known: Known, read: Callable[[], Known]) -> Known:
     """Show the table again and again, until everything has ended or Ctrl-C, which ends nothing else."""
     console = TerminalConsole(highlight=False)
     with (
@@ -396,7 +404,7 @@ def _watch(known: Known, read: Callable[[], Known]) -> Known:
     return known
 
 
-def _age(view: CampaignView) -> str:
+def _format_age(view: CampaignView) -> str:
     """How long ago it was started, or how long it took."""
     if view.started is None:
         return ""

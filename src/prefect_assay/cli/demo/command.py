@@ -45,7 +45,7 @@ def run_demo(folder: Path | None, *, keep: bool) -> None:
     machinery = Path(tempfile.mkdtemp(prefix="assay-demo-"))
     with EndingSignals() as ending:
         try:
-            _play(console, place, machinery, ending, keep=keep)
+            _play_demo(console, place, machinery, ending, keep=keep)
         except Exception:
             console.print(
                 f"[red]The demo failed. All logs are kept in {machinery / 'logs'}[/red]", soft_wrap=True
@@ -57,7 +57,7 @@ def run_demo(folder: Path | None, *, keep: bool) -> None:
     shutil.rmtree(machinery, ignore_errors=True)
 
 
-def _play(console: Console, place: Path, machinery: Path, ending: EndingSignals, *, keep: bool) -> None:
+def _play_demo(console: Console, place: Path, machinery: Path, ending: EndingSignals, *, keep: bool) -> None:
     from prefect_assay.local.stack import LocalStack
 
     began = time.monotonic()

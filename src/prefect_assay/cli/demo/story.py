@@ -105,7 +105,7 @@ class Story:
         with self._console.status("The campaign reads and checks the designs …"):
             return watch.until(lambda: kept_plan(self._archive, CAMPAIGN), "a plan")
 
-    def _show_order(self, watch: CampaignWatch, service: AssayClient, plan: Plan, books: Ledgers) -> Order:
+    def _show_order(self, watch: CampaignWatch, service: AssayClient, plan: Plan, ledgers: Ledgers) -> Order:
         planned = plan.experiments[0]
         estimate = service.experiments.estimate_cost(planned.spec)
         parts = estimate.breakdown
@@ -118,7 +118,7 @@ class Story:
             f"estimate: {items} = [bold]{usd(parts.total_cents)}[/bold]; the policy's cap is {usd(CAP_CENTS)}"
         )
         with self._console.status("The run orders the experiment …"):
-            log = books.open_order(CAMPAIGN, planned.order_key)
+            log = ledgers.open_order(CAMPAIGN, planned.order_key)
             order = watch.until(lambda: find_order(service, log), "an order")
         self._portal = order.experiment_url or self._stack.lab.base_url
         self._line(
@@ -218,7 +218,7 @@ class Story:
     def _show_archive(self) -> None:
         self._step("Archive", "every answer of the service as received, sealed by manifests with SHA-256")
         tree = Tree(f"{self._short(self._folder)}/")
-        _grow(tree, self._folder)
+        _add_folders(tree, self._folder)
         self._console.print(tree)
         report = verify_versions(LocalStore(self._folder))
         self._line("archive verify: ", end="")
@@ -251,7 +251,7 @@ class Story:
             (self._portal, "the experiment in the lab's portal"),
         ):
             self._line(f"{place}  [dim]{what}[/dim]")
-        for line in _activation(self._here):
+        for line in _describe_activation(self._here):
             self._line(line)
         self._line(f"PREFECT_API_URL={stack.api_url} prefect-assay status  [dim]in another terminal[/dim]")
         with self._console.status("Running. Ctrl-C stops everything …"):
@@ -262,7 +262,7 @@ class Story:
     def say_goodbye(self, seconds: float) -> None:
         """Print what to try next."""
         self._step("Done", f"in {seconds:.0f} s")
-        for line in _activation(self._here):
+        for line in _describe_activation(self._here):
             self._console.print(f"  {line}", soft_wrap=True)
         for command, what in (
             ("prefect-assay demo --keep", "the same, and everything stays up to look at in the Prefect UI"),
@@ -287,7 +287,7 @@ class Story:
         self._console.print(f"         {text}", soft_wrap=True, end=end)
 
 
-def _activation(here: Path) -> Iterator[str]:
+def _describe_activation(here: Path) -> Iterator[str]:
     """The line that makes the commands known to a shell, where they are in an environment that is not active."""
     script = Path(sys.prefix) / "bin" / "activate"
     if shutil.which("prefect-assay") is None and script.exists():
@@ -295,7 +295,7 @@ def _activation(here: Path) -> Iterator[str]:
         yield f". {shlex.quote(str(shown))}  [dim]once in each terminal, for the commands[/dim]"
 
 
-def _grow(tree: Tree, folder: Path) -> None:
+def _add_folders(tree: Tree, folder: Path) -> None:
     """Add the folders below an archive's folder, with at most a few files of each."""
     entries = sorted(folder.iterdir(), key=lambda path: (path.is_dir(), path.name))
     visible = [path for path in entries if not path.name.startswith(".")]
@@ -306,4 +306,4 @@ def _grow(tree: Tree, folder: Path) -> None:
         tree.add(f"[dim]… and {many(len(files) - _FILES_SHOWN, 'more file')}[/dim]")
     for path in visible:
         if path.is_dir():
-            _grow(tree.add(f"{path.name}/"), path)
+            _add_folders(tree.add(f"{path.name}/"), path)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from prefect_assay.cli.failures import refuse_direction, refuse_ignored, reported
+from prefect_assay.cli.failures import refuse_direction, refuse_ignored, report_errors
 from prefect_assay.cli.model_options import takes_models
 from prefect_assay.cli.options import (
     ArchiveAccount,
@@ -14,7 +14,7 @@ from prefect_assay.cli.options import (
     AsJson,
     HigherIsBetter,
     ServiceAccount,
-    number,
+    number_option,
 )
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.selection import Aim, SelectionPolicy, SelectionSettings
@@ -35,12 +35,12 @@ Goal = Annotated[
 ]
 HitLimit = Annotated[
     float | None,
-    number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
+    number_option("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
 ]
 MethodColumn = Annotated[str | None, typer.Option(help="The column that names the method. Default: method.")]
 
 
-def _goal(score: str | None, *, higher_is_better: bool | None, **others: object) -> dict[str, object]:
+def _make_goal(score: str | None, *, higher_is_better: bool | None, **others: object) -> dict[str, object]:
     """What is looked for, as settings of a selection; refuses the direction of a score that is not named."""
     if score is None:
         refuse_direction(higher_is_better, "it belongs to --score-column")
@@ -57,7 +57,7 @@ def targets(
     as_json: AsJson = False,
 ) -> None:
     """Search the service's catalog of targets: name, id, price, and what is measured against them."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.designs.targets import show_targets
 
         show_targets(words or (), account=account, as_json=as_json)
@@ -87,7 +87,7 @@ def custom_target_request(
     as_json: AsJson = False,
 ) -> None:
     """Ask the service for a target of your own; nothing is ordered."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.designs.custom_target import request_target
 
         request_target(
@@ -112,7 +112,7 @@ def custom_target_status(
     as_json: AsJson = False,
 ) -> None:
     """Show the requests with their decisions, and how to measure against those that were approved."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.designs.custom_target import show_requests
 
         show_requests(request_id, account=account, as_json=as_json)
@@ -130,7 +130,7 @@ def sequences_check(
     as_json: AsJson = False,
 ) -> None:
     """Check a design file as a campaign would, without ordering anything; exit code 1 when it cannot be ordered."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.designs.sequences import check_sequences
 
         check_sequences(file, experiment_type, reading, as_json=as_json)
@@ -172,7 +172,7 @@ def designs_select(
     as_json: AsJson = False,
 ) -> None:
     """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         if settings.policy is not SelectionPolicy.GP:
             idle = {"--rounds-left": rounds_left, "--one-family": settings.one_family}
             refuse_ignored(idle, "only the policy gp learns from results")
@@ -232,8 +232,8 @@ def designs_backtest(
     as_json: AsJson = False,
 ) -> None:
     """Play purchases on a table of measured designs, by families, with all policies: which one would have found most?"""
-    with reported(as_json=as_json):
-        chosen = _goal(
+    with report_errors(as_json=as_json):
+        chosen = _make_goal(
             score,
             higher_is_better=higher_is_better,
             method_column=method_column,
@@ -242,7 +242,7 @@ def designs_backtest(
             aim=aim,
             target=target,
         )
-        from prefect_assay.cli.designs.backtest import play
+        from prefect_assay.cli.designs.backtest import play_policies
 
         purchases = {
             "rounds": rounds,
@@ -252,7 +252,7 @@ def designs_backtest(
             "by": by,
             "seed": seed,
         }
-        play(table, kd_unit, chosen, purchases, as_json=as_json)
+        play_policies(table, kd_unit, chosen, purchases, as_json=as_json)
 
 
 @designs_app.command("history")
@@ -274,7 +274,7 @@ def designs_history(
     as_json: AsJson = False,
 ) -> None:
     """Show what became of earlier proposals: hit rates per method, and scores against what was measured."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.designs.history import show_history
         from prefect_assay.cli.designs.select import settings_of
 

@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.analysis.selection import History, read_history
-from prefect_assay.cli.designs.select import expanded, settings_of
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.cli.designs.select import expand_home, settings_of
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.words import many
 
 
-def play(
+def play_policies(
     tables: Sequence[str],
     kd_unit: str | None,
     chosen: Mapping[str, Any],
@@ -25,10 +25,10 @@ def play(
     as_json: bool,
 ) -> None:
     """Play all policies, and print what they found and which one to take."""
-    history = read_history(*map(expanded, tables), kd_unit=kd_unit)
+    history = read_history(*map(expand_home, tables), kd_unit=kd_unit)
     settings = settings_of(chosen)
     if not as_json:  # also of a table that cannot be played: a word that is not read may be the reason
-        _notes(history)
+        _print_notes(history)
     try:
         from prefect_assay.analysis.selection.backtest import (
             ENOUGH_SPLITS,
@@ -41,15 +41,17 @@ def play(
             raise
         raise ConfigurationError.missing_extra("design", "selecting designs") from None
     plan = Plan(**purchases)
-    found = play_purchases(history.designs, settings, plan, lambda line: plain(stderr=True).print(line))
+    found = play_purchases(
+        history.designs, settings, plan, lambda line: make_plain_console(stderr=True).print(line)
+    )
     verdict = found.give_verdict()
     rows = [
         {
             "policy": each.policy,
             "first": fmean(each.first),
-            "first_error": _finite(compute_standard_error(each.first)),
+            "first_error": _drop_infinite(compute_standard_error(each.first)),
             "last": fmean(each.last),
-            "last_error": _finite(compute_standard_error(each.last)),
+            "last_error": _drop_infinite(compute_standard_error(each.last)),
             "families": fmean(each.families),
         }
         for each in found.played
@@ -64,13 +66,17 @@ def play(
                 "hits": found.hits,
                 "families": found.families,
                 "counts": "hits" if found.more_is_better else "distance of the best value",
-                "verdict": {**asdict(verdict), "error": _finite(verdict.error), "real": verdict.is_real},
+                "verdict": {
+                    **asdict(verdict),
+                    "error": _drop_infinite(verdict.error),
+                    "real": verdict.is_real,
+                },
                 "notes": list(history.notes),
             }
         )
         return
-    _show(rows, plan.batch, plan.rounds, more=found.more_is_better)
-    out = plain()
+    _show_policies(rows, plan.batch, plan.rounds, more=found.more_is_better)
+    out = make_plain_console()
     out.print(
         f"{found.designs} designs with an outcome, {found.designs_that_hit} of them hits; a pool of {found.pool:.0f} designs with {found.hits:.0f} hits on average; {found.families} families in the table; "
         f"{plan.splits} splits, the same for all policies; ± is a standard error"
@@ -79,11 +85,11 @@ def play(
     sure = "the difference is real" if verdict.is_real else "the difference may be chance"
     if verdict.splits < ENOUGH_SPLITS:
         sure += f": {many(verdict.splits, 'independent split')}, and fewer than {ENOUGH_SPLITS} cannot tell"
-    difference = _with_error(verdict.difference, _finite(verdict.error), "+.2f")
+    difference = _with_error(verdict.difference, _drop_infinite(verdict.error), "+.2f")
     out.print(f"take {verdict.policy}: {difference} {what} compared with {verdict.beside}; {sure}")
 
 
-def _show(rows: Sequence[Mapping[str, Any]], batch: int, rounds: int, *, more: bool) -> None:
+def _show_policies(rows: Sequence[Mapping[str, Any]], batch: int, rounds: int, *, more: bool) -> None:
     what = "hits" if more else "behind the best value"
     table = Table("Policy", f"After {batch}, {what}", f"After {batch * rounds}, {what}", "Families of hits")
     for row in rows:
@@ -100,11 +106,11 @@ def _with_error(mean: float, error: float | None, form: str = ".2f") -> str:
     return f"{mean:{form}}" if error is None else f"{mean:{form}} ± {error:.2f}"
 
 
-def _finite(error: float) -> float | None:
+def _drop_infinite(error: float) -> float | None:
     """None for the error of a single split."""
     return error if math.isfinite(error) else None
 
 
-def _notes(history: History) -> None:
+def _print_notes(history: History) -> None:
     for line in history.notes:
-        plain(stderr=True).print(line)
+        make_plain_console(stderr=True).print(line)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.service import open_service
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, is_absent
 from prefect_assay.service.client import AssayClient
@@ -57,9 +57,9 @@ def request_target(
     if as_json:
         print_json(requested.model_dump(mode="json"))
         return
-    console = plain()
+    console = make_plain_console()
     console.print(
-        f"Requested: {requested.name or name}, {requested.id} ({_state(requested)}). Nothing was ordered."
+        f"Requested: {requested.name or name}, {requested.id} ({_describe_state(requested)}). Nothing was ordered."
     )
     console.print(f"Next: prefect-assay custom-target status {requested.id}")
 
@@ -81,14 +81,14 @@ def show_requests(request_id: str | None, *, account: str | None, as_json: bool)
         print_json({"requests": [one.model_dump(mode="json") for one in requests]})
         return
     if not requests:
-        plain().print("No target was requested yet: prefect-assay custom-target request --help")
+        make_plain_console().print("No target was requested yet: prefect-assay custom-target request --help")
         return
     table = plain_table("Target", "State", "Request")
     for one in requests:
-        table.add_row(f"{one.name or ''}\n{one.product_id or ''}", _state(one), one.id)
+        table.add_row(f"{one.name or ''}\n{one.product_id or ''}", _describe_state(one), one.id)
     TerminalConsole(highlight=False).print(table)
     for line in _next_steps(requests, names):
-        plain().print(line)
+        make_plain_console().print(line)
 
 
 def _next_steps(requests: list[CustomTarget], names: dict[str, str | None]) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _target_of(service: AssayClient, request: CustomTarget) -> str | None:
     return next((t.id for t in service.targets.iterate(search=number) if t.catalog_number == number), None)
 
 
-def _state(request: CustomTarget) -> str:
+def _describe_state(request: CustomTarget) -> str:
     state = in_words(request.status) if request.status else "no state"
     return f"{state}: {request.reason}" if request.reason else state
 

@@ -26,10 +26,10 @@ from prefect_assay.analysis.selection import (
 )
 from prefect_assay.analysis.tables.candidates import Proposals
 from prefect_assay.archive import Store
-from prefect_assay.campaigns.loops import LoopBook
-from prefect_assay.cli.archives.archive import opened
+from prefect_assay.campaigns.loops import LoopLog
+from prefect_assay.cli.archives.archive import open_archive
 from prefect_assay.cli.archives.results import write_table
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.designs.candidate import method_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import ArchiveError
@@ -68,13 +68,13 @@ def show_history(
     as_json: bool,
 ) -> None:
     """Read the tables, write the designs if a file is named, and print the methods and the scores."""
-    store, prefix = opened(path, archive, account)
+    store, prefix = open_archive(path, archive, account)
     proposals = tables.read_proposals(store, prefix, loop)
     measured = tables.read_measured_designs(store, prefix, loop)
     counted = drop_repeats(measured.designs, "the tables")
     if csv_file is not None and measured.unread_plans:
         raise ArchiveError(_INCOMPLETE.format(plans="\n".join(measured.unread_plans)))
-    placed = _placed(store, prefix, (*measured.unanswered, *measured.planned))
+    placed = _list_placed(store, prefix, (*measured.unanswered, *measured.planned))
     ordered = tuple(each.design for each in (*measured.unanswered, *measured.planned) if each[:2] in placed)
     if not proposals and not measured.designs and not ordered:
         what = f"of loop {loop}" if loop else "of any design"
@@ -83,7 +83,7 @@ def show_history(
         )
     over, why = _not_bought(proposals, [each for each in measured.unanswered if each[:2] not in placed])
     wanted = columns or find_score_columns(counted.designs)
-    problems = _problems(store, prefix, {line.loop_id for line in proposals})
+    problems = _list_problems(store, prefix, {line.loop_id for line in proposals})
     track = Track(
         methods=count_by_method(
             counted.designs, settings, over, Counter(method_of(design.attributes) for design in ordered)
@@ -98,15 +98,17 @@ def show_history(
         written = (*track.designs, *ordered)
         write_table(csv_file, write_summary_csv(written), len(written))
     if as_json:
-        print_json(_summary(track))
+        print_json(_summarize_track(track))
     elif csv_file != "-":
-        _show(TerminalConsole(), track)
+        _show_track(TerminalConsole(), track)
     if csv_file is not None or not as_json:
         for line in track.notes:
-            plain(stderr=True).print(line)
+            make_plain_console(stderr=True).print(line)
 
 
-def _placed(store: Store, prefix: str, designs: Iterable[tables.Unanswered]) -> set[tuple[str, str | None]]:
+def _list_placed(
+    store: Store, prefix: str, designs: Iterable[tables.Unanswered]
+) -> set[tuple[str, str | None]]:
     """Campaign and key of the orders that were placed: the next selection must not buy their designs again."""
     if known_archive_id(store, prefix) is None:
         return set()
@@ -136,15 +138,15 @@ def _not_bought(
     return over, why
 
 
-def _problems(store: Store, prefix: str, loops: set[str]) -> Iterator[str]:
+def _list_problems(store: Store, prefix: str, loops: set[str]) -> Iterator[str]:
     """Why rounds left designs without an outcome, by their loops' logs."""
     for loop_id in sorted(loops):
-        for entry in LoopBook(store, prefix, loop_id).read().rounds:
+        for entry in LoopLog(store, prefix, loop_id).read().rounds:
             if entry.problem:
                 yield f"loop {loop_id}, round {entry.fixed.number}: {entry.problem}"
 
 
-def _summary(track: Track) -> dict[str, Any]:
+def _summarize_track(track: Track) -> dict[str, Any]:
     return {
         "methods": [
             {
@@ -155,7 +157,7 @@ def _summary(track: Track) -> dict[str, Any]:
             }
             for each in track.methods
         ],
-        "scores": [asdict(each) | {"rho": _finite(each.rho)} for each in track.scores],
+        "scores": [asdict(each) | {"rho": _drop_infinite(each.rho)} for each in track.scores],
         "predictions": [
             {
                 "low": each.low,
@@ -171,11 +173,11 @@ def _summary(track: Track) -> dict[str, Any]:
     }
 
 
-def _finite(value: float) -> float | None:
+def _drop_infinite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _show(console: Console, track: Track) -> None:
+def _show_track(console: Console, track: Track) -> None:
     table = Table("Method", "Proposed", "Bought", "Measured", "Hits", "Hit rate", "95 % interval")
     for each in track.methods:
         counts = (each.proposed, each.bought, each.rate.known, each.rate.hits)
@@ -196,4 +198,4 @@ def _show(console: Console, track: Track) -> None:
         console.print(predicted)
     if track.passed_over:
         listed = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in track.passed_over.items())
-        plain().print(f"not bought: {listed}")
+        make_plain_console().print(f"not bought: {listed}")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from prefect_assay.analysis.selection import History, read_history, select_designs
 from prefect_assay.archive.sources import local_path
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.designs import choices_csv, order_lines, read_pool
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.selection import Selection, SelectionSettings
@@ -41,8 +41,8 @@ def show_selection(
 
     `tables` are those of earlier rounds; without a `kd_unit` their titles give it. A price is in cents without VAT.
     """
-    history = read_history(*map(expanded, tables), kd_unit=kd_unit)
-    candidates = read_pool(expanded(pool), reading=reading)
+    history = read_history(*map(expand_home, tables), kd_unit=kd_unit)
+    candidates = read_pool(expand_home(pool), reading=reading)
     selection = select_designs(
         candidates,
         history,
@@ -53,15 +53,19 @@ def show_selection(
         rounds_left=rounds_left,
     )
     if not selection.choices:
-        raise InputError(f"no candidate is left to buy: {_counted(selection)}; widen the pool or the limits")
+        raise InputError(
+            f"no candidate is left to buy: {_count_chosen(selection)}; widen the pool or the limits"
+        )
     if output is not None:
-        _write(output, choices_csv(selection.choices))
+        _write_output(output, choices_csv(selection.choices))
     if as_json:
-        print_json({**_summary(selection, history, output), "reading": list(order_lines(candidates))})
+        print_json(
+            {**_summarize_selection(selection, history, output), "reading": list(order_lines(candidates))}
+        )
     else:
-        _show(selection, history, output)
+        _show_selection(selection, history, output)
         for line in order_lines(candidates):
-            plain().print(f"pool: {line}", style="yellow")
+            make_plain_console().print(f"pool: {line}", style="yellow")
 
 
 def settings_of(chosen: Mapping[str, Any]) -> SelectionSettings:
@@ -74,7 +78,7 @@ def settings_of(chosen: Mapping[str, Any]) -> SelectionSettings:
         raise InputError(where + first["msg"].removeprefix("Value error, ")) from None
 
 
-def expanded(source: str) -> str:
+def expand_home(source: str) -> str:
     """A source whose home folder is written out."""
     return str(local_path(source)) if source.startswith("~") else source
 
@@ -85,7 +89,7 @@ def _known_price(history: History) -> int | None:
     return math.ceil(median(prices)) if prices else None
 
 
-def _write(file: Path, content: bytes) -> None:
+def _write_output(file: Path, content: bytes) -> None:
     try:
         local_path(file).write_bytes(content)
     except OSError as error:
@@ -94,7 +98,7 @@ def _write(file: Path, content: bytes) -> None:
         ) from None
 
 
-def _summary(selection: Selection, history: History, output: Path | None) -> dict[str, Any]:
+def _summarize_selection(selection: Selection, history: History, output: Path | None) -> dict[str, Any]:
     return {
         "policy": selection.policy,
         "seed": selection.seed,
@@ -108,7 +112,7 @@ def _summary(selection: Selection, history: History, output: Path | None) -> dic
     }
 
 
-def _show(selection: Selection, history: History, output: Path | None) -> None:
+def _show_selection(selection: Selection, history: History, output: Path | None) -> None:
     console = TerminalConsole()
     table = Table()
     for title in ("Rank", "Design", "Why"):
@@ -119,15 +123,15 @@ def _show(selection: Selection, history: History, output: Path | None) -> None:
     if len(selection.choices) > _SHOWN:
         console.print(f"… and {len(selection.choices) - _SHOWN} more")
     lines = [
-        f"{many(selection.pool_size, 'candidate')}, {len(history):,} in the history: {_counted(selection)}"
+        f"{many(selection.pool_size, 'candidate')}, {len(history):,} in the history: {_count_chosen(selection)}"
     ]
     if selection.price_cents is not None:
         lines.append(f"price: {usd(selection.price_cents)} without VAT")
     if output is not None:
         lines.append(f"written to {output}")
     for line in (*lines, *selection.notes):
-        plain().print(line)
+        make_plain_console().print(line)
 
 
-def _counted(selection: Selection) -> str:
+def _count_chosen(selection: Selection) -> str:
     return ", ".join(f"{number:,} {in_words(fate)}" for fate, number in selection.counts().items())

@@ -6,9 +6,16 @@ from typing import Any
 from rich.table import Table
 
 from prefect_assay.archive.sources import local_path
-from prefect_assay.cli.failures import FAILED, describe
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
-from prefect_assay.designs import check_spec, design_warnings, is_pasted, order_lines, read_sequences, split
+from prefect_assay.cli.failures import FAILED, describe_error
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
+from prefect_assay.designs import (
+    check_spec,
+    design_warnings,
+    is_pasted,
+    order_lines,
+    read_sequences,
+    split_into_batches,
+)
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.read import PASTED
 from prefect_assay.errors import InputError, InvalidSequences, InvalidSpec
@@ -34,15 +41,15 @@ def check_sequences(
     except InputError as error:
         text = _describe_problems(file, error)
         if as_json:
-            print_json({"error": {**describe(error), "message": text, "exit_code": FAILED}})
+            print_json({"error": {**describe_error(error), "message": text, "exit_code": FAILED}})
         else:
             TerminalConsole(stderr=True).print(text, markup=False, highlight=False)
         raise SystemExit(FAILED) from None
-    summary = _summary(sequences, assay, experiments)
+    summary = _summarize_sequences(sequences, assay, experiments)
     if as_json:
         print_json(summary)
     else:
-        _show(sequences, summary)
+        _show_sequences(sequences, summary)
 
 
 def _describe_problems(file: str, error: InputError) -> str:
@@ -58,7 +65,7 @@ def _describe_problems(file: str, error: InputError) -> str:
 def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> int:
     """Return the number of experiments; `InvalidSpec` has every finding of each."""
     target = _ANY_TARGET if ASSAY_TYPES[assay.experiment_type].takes_target else None
-    batches = split(sequences, assay, per_experiment)
+    batches = split_into_batches(sequences, assay, per_experiment)
     findings = [
         f"experiment {batch.index + 1} of {batch.count}: {finding}"
         for batch in batches
@@ -78,7 +85,7 @@ def warnings_of(sequences: Sequences) -> tuple[str, ...]:
     return (*order_lines(sequences), *design_warnings((s.name, s.aa_string) for s in sequences.items))
 
 
-def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, Any]:
+def _summarize_sequences(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, Any]:
     lengths = [item.residues for item in sequences.items]
     return {
         "source": sequences.source,
@@ -97,14 +104,14 @@ def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, 
     }
 
 
-def _show(sequences: Sequences, summary: dict[str, Any]) -> None:
+def _show_sequences(sequences: Sequences, summary: dict[str, Any]) -> None:
     lengths = [item.residues for item in sequences.items]
     table = Table(show_header=False, box=None)
     table.add_row("designs", f"{len(sequences)} ({many(summary['controls'], 'control')})")
     table.add_row("residues", f"{min(lengths)} to {max(lengths)}, median {median(lengths):g}")
     table.add_row("duplicates left out", str(len(sequences.duplicates)))
     table.add_row("experiments", f"{summary['experiments']} of type {in_words(summary['experiment_type'])}")
-    console = plain()
+    console = make_plain_console()
     console.print(f"{sequences.source}: can be ordered", style="green")
     TerminalConsole().print(table)
     for line in warnings_of(sequences):

@@ -6,7 +6,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.service import describe_service, open_service
 from prefect_assay.service.assays import ASSAY_TYPES, BINDING_TYPES
 from prefect_assay.service.client import AssayClient
@@ -25,18 +25,18 @@ def show_targets(words: Sequence[str], *, account: str | None, as_json: bool) ->
         SystemExit: with 1, if no target matches.
     """
     with open_service(account) as service:
-        found = search(service, words)
+        found = search_targets(service, words)
         service_line = describe_service(service, account)
     if as_json:
         print_json({"service": service_line, "targets": [_as_json(target) for target in found]})
     else:
-        plain().print(f"Catalog of {service_line}")
-        _show(found, words)
+        make_plain_console().print(f"Catalog of {service_line}")
+        _show_targets(found, words)
     if not found:
         raise SystemExit(FAILED)
 
 
-def search(service: AssayClient, words: Sequence[str]) -> list[Target]:
+def search_targets(service: AssayClient, words: Sequence[str]) -> list[Target]:
     """The targets with every word, in any case and order, in name, id, catalog number, vendor or UniProt id.
 
     Where no target has a word as it is written, `pdl1` also means PD-L1. Conjugated forms are found where no other target has the words.
@@ -45,28 +45,30 @@ def search(service: AssayClient, words: Sequence[str]) -> list[Target]:
     if not wanted:
         return list(service.targets.iterate())
     # The service looks for one text, in names and catalog numbers only.
-    found = [t for t in service.targets.iterate(search=max(wanted, key=len)) if _has(t, wanted)]
+    found = [t for t in service.targets.iterate(search=max(wanted, key=len)) if _has_words(t, wanted)]
     if found:
         return found
     for conjugated in (None, True):
         listed = list(service.targets.iterate(show_conjugated=conjugated))
-        found = [t for t in listed if _has(t, wanted)] or [t for t in listed if _has(t, wanted, loose=True)]
+        found = [t for t in listed if _has_words(t, wanted)] or [
+            t for t in listed if _has_words(t, wanted, loose=True)
+        ]
         if found:
             break
     return found
 
 
-def _has(target: Target, words: Sequence[str], *, loose: bool = False) -> bool:
+def _has_words(target: Target, words: Sequence[str], *, loose: bool = False) -> bool:
     """Whether a target has all words; `loose` reads neither hyphens nor other signs within a word."""
     fields = (target.name, target.id, target.catalog_number, target.vendor_name, target.uniprot_id)
     text = " ".join(field for field in fields if field).casefold()
     if not loose:
         return all(word in text for word in words)
-    parts = [_letters(part) for part in text.split()]
-    return all(any(_letters(word) in part for part in parts) for word in words if _letters(word))
+    parts = [_keep_letters(part) for part in text.split()]
+    return all(any(_keep_letters(word) in part for part in parts) for word in words if _keep_letters(word))
 
 
-def _letters(text: str) -> str:
+def _keep_letters(text: str) -> str:
     return "".join(sign for sign in text if sign.isalnum())
 
 
@@ -94,7 +96,7 @@ def _as_json(target: Target) -> dict[str, Any]:
     return {**fields, "self_service": target.pricing is not None, "measured_by": measured_by()}
 
 
-def _show(found: Sequence[Target], words: Sequence[str]) -> None:
+def _show_targets(found: Sequence[Target], words: Sequence[str]) -> None:
     console = TerminalConsole(highlight=False)
     if not found:
         console.print(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from prefect_assay.cli.failures import refuse_ignored, reported
+from prefect_assay.cli.failures import refuse_ignored, report_errors
 from prefect_assay.cli.model_options import takes_models
 from prefect_assay.cli.options import MAIN, AccountName, AsJson, Here
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
@@ -54,7 +54,7 @@ def loop(
     as_json: AsJson = False,
 ) -> None:
     """Start a loop, or go on with it: rounds of proposals and measurements until a rule stops it."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         if cron is None:
             refuse_ignored({"--timezone": timezone}, "it belongs to --cron")
         from prefect_assay.cli.loops.start import LoopRequest, run_loop

@@ -10,15 +10,15 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.sources import local_path
 from prefect_assay.campaigns.approval.purchase import describe_payment, find_earlier, warn_of_earlier
 from prefect_assay.campaigns.flow_results import LoopReport
-from prefect_assay.campaigns.loops import LoopBook
+from prefect_assay.campaigns.loops import LoopLog
 from prefect_assay.campaigns.loops.files import campaign_of, design_files, without_rounds
 from prefect_assay.campaigns.loops.loop import LOOP_ID
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.cli.asking import confirm, is_at_terminal, user_name
+from prefect_assay.cli.asking import is_at_terminal, require_consent, user_name
 from prefect_assay.cli.campaigns.find import LOOP
 from prefect_assay.cli.campaigns.purchase import show_rows
 from prefect_assay.cli.campaigns.run import (
-    announce,
+    announce_run,
     check_target,
     read_amount,
     report_of,
@@ -28,7 +28,7 @@ from prefect_assay.cli.designs.sequences import read_file
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import cron_schedule, next_start, schedule_loop
 from prefect_assay.cli.model_options import option_name
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_account, require_api, start_temporary_server
 from prefect_assay.cli.service import describe_service
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
@@ -117,7 +117,7 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
     """
     rounds = request.complete_rounds()
     budget_cents = read_amount(request.budget_usd, "--budget-usd", yes=request.yes)
-    _check(request)
+    _check_request(request)
     if here and request.cron is not None:
         raise InputError(
             "--here runs the loop in this process, which no schedule starts again; leave out --cron"
@@ -139,12 +139,12 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         )
         if not request.reopen:
             _refuse_canceled(account.archive, request.loop_id)
-        offer(request, rounds, account, budget_cents, as_json=as_json)
+        offer_rounds(request, rounds, account, budget_cents, as_json=as_json)
         if request.reopen:
-            _reopen(account.archive, request.loop_id)
+            _reopen_loop(account.archive, request.loop_id)
         parameters = {
             "loop_id": request.loop_id,
-            "source": _address(request.source),
+            "source": _make_absolute(request.source),
             "designer": request.designer,
             "assay": request.assay,
             "account": account,
@@ -158,20 +158,20 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         # First: a schedule of parameters that Prefect refuses would fail at each of its starts.
         run = start_deployed(LOOP, parameters, name=f"loop {request.loop_id}")
     if schedule is not None:
-        _schedule(request.loop_id, schedule, parameters, run)
+        _add_schedule(request.loop_id, schedule, parameters, run)
     named: dict[str, str | None] = {"loop_id": request.loop_id}
     if schedule is None:
-        announce(run, named, as_json=as_json)
+        announce_run(run, named, as_json=as_json)
         return
     following = next_start(schedule)
-    announce(
+    announce_run(
         run,
         {**named, "timezone": schedule.timezone, "next_start": following.isoformat()},
         as_json=as_json,
     )
     if not as_json:
         when = f"{following:%Y-%m-%d %H:%M} in the time zone {schedule.timezone}"
-        plain(stderr=True).print(
+        make_plain_console(stderr=True).print(
             f"Scheduled: next start {when}. End it: prefect-assay cancel {request.loop_id}"
         )
 
@@ -187,20 +187,20 @@ def _refuse_canceled(archive: "Archive", loop_id: str) -> None:
         raise InputError(describe_stop(f"loop {loop_id}", stopped))
 
 
-def _reopen(archive: "Archive", loop_id: str) -> None:
+def _reopen_loop(archive: "Archive", loop_id: str) -> None:
     """Open a canceled loop and its canceled rounds again, as the person at this machine asks for."""
     from prefect_assay.campaigns.stop import reopen_campaign
 
     store, person = archive.get_store(), user_name()
     logs = [CampaignLog(store, archive.prefix, loop_id, StartedKind.LOOP)]
-    rounds = LoopBook(store, archive.prefix, loop_id).read().campaigns
+    rounds = LoopLog(store, archive.prefix, loop_id).read().campaigns
     logs += [CampaignLog(store, archive.prefix, name) for name in rounds]
     for log in logs:
         if log.read().stopped is not None:
             reopen_campaign(archive, log.name, person=person)
 
 
-def offer(
+def offer_rounds(
     request: LoopRequest,
     rounds: LoopOptions,
     account: "AssayAccount",
@@ -250,7 +250,7 @@ def offer(
     }
     show_rows(f"To be bought by the loop {request.loop_id}", rows)
     if not request.yes and is_at_terminal():
-        confirm(
+        require_consent(
             f"Start it{'' if budget_cents is None else f', for at most {usd(budget_cents)}'}?",
             nothing="started",
         )
@@ -264,12 +264,12 @@ def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target 
     plans: list[Plan] = []
     try:
         store, prefix = account.archive.get_store(), account.archive.prefix
-        books = Ledgers.find_recorded(store, prefix, normalize_address(account.credentials.base_url))
-        taken = LoopBook(store, prefix, request.loop_id).read().campaigns
+        ledgers = Ledgers.find_recorded(store, prefix, normalize_address(account.credentials.base_url))
+        taken = LoopLog(store, prefix, request.loop_id).read().campaigns
         files = without_rounds(
             design_files(request.source, now=time.time(), settle=0.0), request.loop_id, taken
         ).complete
-        for file in files[:_FILES_COMPARED] if books else ():
+        for file in files[:_FILES_COMPARED] if ledgers else ():
             plan = plan_campaign.fn(
                 read_file(file.address, request.options.reading),
                 request.assay,
@@ -279,7 +279,7 @@ def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target 
             )
             named = {f"{name} of {file.name}": value for name, value in plan.sequences.items()}
             plans.append(plan.model_copy(update={"sequences": named}))
-        earlier = find_earlier(setup, plans, books, taken)
+        earlier = find_earlier(setup, plans, ledgers, taken)
     except (AssayError, OSError) as error:
         return {"before": f"not compared with other campaigns here: {error}; each round shows it"}
     more = len(files) - _FILES_COMPARED
@@ -292,7 +292,7 @@ def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target 
     }
 
 
-def _schedule(loop_id: str, schedule: "CronSchedule", parameters: dict[str, Any], run: "FlowRun") -> None:
+def _add_schedule(loop_id: str, schedule: "CronSchedule", parameters: dict[str, Any], run: "FlowRun") -> None:
     try:
         with api_errors():
             schedule_loop(loop_id, schedule, parameters)
@@ -304,7 +304,7 @@ def _schedule(loop_id: str, schedule: "CronSchedule", parameters: dict[str, Any]
         raise
 
 
-def _check(request: LoopRequest) -> None:
+def _check_request(request: LoopRequest) -> None:
     if not re.fullmatch(LOOP_ID, request.loop_id):
         raise InputError(
             f"the loop's id {request.loop_id!r} is not usable; use at most 30 letters, digits and '._-', beginning with "
@@ -315,7 +315,7 @@ def _check(request: LoopRequest) -> None:
     check_target(request.assay)
 
 
-def _address(source: str | None) -> str | None:
+def _make_absolute(source: str | None) -> str | None:
     """A folder as an absolute path: a worker runs the flow in another folder."""
     if source is None or "://" in source:
         return source
@@ -330,7 +330,7 @@ def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json({"state": state.name, **report.model_dump(mode="json")})
     else:
-        console = plain()
+        console = make_plain_console()
         for line in report.rounds:
             console.print(f"{line.name}: {line.problem or line.best}, table {line.table or 'none'}")
         console.print(f"{state.name}: {report.stopped}. Best: {report.best}")

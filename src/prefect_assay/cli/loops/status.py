@@ -6,7 +6,7 @@ from rich.text import Text
 from prefect_assay.blocks import Archive
 from prefect_assay.campaigns.flow_results import LoopReport
 from prefect_assay.campaigns.loops import (
-    LoopBook,
+    LoopLog,
     loop_report,
     with_newest_tables,
 )
@@ -28,8 +28,8 @@ def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
     parameters = state.started.parameters if state.started else {}
     assay = Assay.model_validate(parameters.get("assay") or {})
     objective = ASSAY_TYPES[assay.experiment_type].objective
-    book = LoopBook(log.store, log.prefix, log.name)
-    rounds = with_newest_tables(archive, book.read().rounds, objective)
+    loop_log = LoopLog(log.store, log.prefix, log.name)
+    rounds = with_newest_tables(archive, loop_log.read().rounds, objective)
     if state.stopped is not None:
         stopped = f"canceled by {state.stopped.person}"
     else:
@@ -40,10 +40,10 @@ def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
 def _with_spent(report: LoopReport, log: CampaignLog) -> LoopReport:
     """The same, with what the ledgers say of the rounds that have not ended; a loop's log has a sum only of the others."""
     terms = log.state.terms
-    books = Ledgers.find_recorded(log.store, log.prefix, terms.service) if terms else None
-    if books is None:
+    ledgers = Ledgers.find_recorded(log.store, log.prefix, terms.service) if terms else None
+    if ledgers is None:
         return report
-    budget = books.budget.read()
+    budget = ledgers.budget.read()
     rounds = [
         line
         if line.spent_cents is not None

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from prefect_assay.cli.failures import refuse_ignored, reported
+from prefect_assay.cli.failures import refuse_ignored, report_errors
 from prefect_assay.cli.options import MAIN, AsJson
 
 ClockWord = Literal["manual", "scaled", "auto"]
@@ -53,7 +53,7 @@ def demo(
     ] = False,
 ) -> None:
     """Run one campaign end to end on this machine: no account, no network, real measured data."""
-    with reported():
+    with report_errors():
         from prefect_assay.cli.demo import run_demo
 
         run_demo(folder, keep=keep)
@@ -86,7 +86,7 @@ def up(
     password: Password = False,
 ) -> None:
     """Run everything that campaigns need on this machine: Prefect server, worker, receiver, sweep; one log."""
-    with reported():
+    with report_errors():
         from prefect_assay.cli.services.up import run_up
 
         run_up(
@@ -145,7 +145,7 @@ def init(
 
     The token is not an option: it comes from PREFECT_ASSAY_TOKEN, a prompt or the standard input.
     """
-    with reported():
+    with report_errors():
         from prefect_assay.cli.services.init import Answers, run_init
 
         run_init(
@@ -208,7 +208,7 @@ def lab(
     ] = None,
 ) -> None:
     """Run the local stand-in of the laboratory service; further options go to `assay-lab`."""
-    with reported():
+    with report_errors():
         if not save_blocks:
             refuse_ignored({"--receiver": receiver}, "it belongs to --save-blocks")
         if clock != "scaled":
@@ -245,7 +245,7 @@ def receiver(
     allow_host: AllowHost = None,
 ) -> None:
     """Run the webhook receiver that wakes waiting runs. Its settings: PREFECT_ASSAY_RECEIVER_*."""
-    with reported():
+    with report_errors():
         from prefect_assay.cli.services.receiver import run_receiver
 
         run_receiver(host=host, port=port, prefix=prefix, keys_file=keys_file, allow_hosts=allow_host or ())
@@ -254,7 +254,7 @@ def receiver(
 @services.command()
 def register(*, automations: Automations = True, automation: Chosen = None, as_json: AsJson = False) -> None:
     """Register block types and the automation on canceled runs; safe to repeat."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.services.setup import run_register
 
         run_register(with_automations=automations, chosen=automation or (), as_json=as_json)
@@ -291,7 +291,7 @@ def deploy(
         raise typer.BadParameter("--serve serves from this process, without a pool; leave out --work-pool")
     if serve and automation:
         raise typer.BadParameter("with --serve, choose automations by `prefect-assay register --automation`")
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         if not serve:
             refuse_ignored(
                 {"--sweep-seconds": sweep_seconds},
@@ -329,7 +329,7 @@ def server(
     ] = False,
 ) -> None:
     """Run Prefect's server in the foreground, on a PostgreSQL of its own, for its own web pages only."""
-    with reported():
+    with report_errors():
         from prefect_assay.cli.services.server import ServerOptions, run_server
 
         options = ServerOptions(host, port, tuple(allow_host or ()), services=not no_services)
@@ -339,7 +339,7 @@ def server(
 @services.command()
 def backup(file: Annotated[Path, typer.Argument(help="A new file, which will hold secrets.")]) -> None:
     """Copy the database of `prefect-assay server`, while it runs or not."""
-    with reported():
+    with report_errors():
         from prefect_assay.cli.services.server import run_backup
 
         run_backup(file)
@@ -348,7 +348,7 @@ def backup(file: Annotated[Path, typer.Argument(help="A new file, which will hol
 @services.command()
 def restore(file: Annotated[Path, typer.Argument(help="What `backup` has written.")]) -> None:
     """Put a copy of the database back, while no server runs."""
-    with reported():
+    with report_errors():
         from prefect_assay.cli.services.server import run_restore
 
         run_restore(file)
@@ -357,7 +357,7 @@ def restore(file: Annotated[Path, typer.Argument(help="What `backup` has written
 @services.command()
 def check(*, as_json: AsJson = False) -> None:
     """Look at the whole installation, and list each problem with its fix; exit code 1 if there is one."""
-    with reported(as_json=as_json):
+    with report_errors(as_json=as_json):
         from prefect_assay.cli.services.check import run_check
 
         run_check(as_json=as_json)

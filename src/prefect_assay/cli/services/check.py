@@ -37,7 +37,7 @@ from prefect_assay.campaigns.runs.queries import (
 )
 from prefect_assay.campaigns.runs.starting import find_obstacles, own_deployments
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.init import token_owner
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
@@ -76,7 +76,7 @@ def run_check(*, as_json: bool) -> None:
     if as_json:
         print_json({"ok": all(line.ok for line in lines), "lines": [asdict(line) for line in lines]})
     else:
-        console = plain()
+        console = make_plain_console()
         for line in lines:
             word = Text("ok     ", "green") if line.ok else Text("PROBLEM", "red")
             next_step = f"\n        what to do: {line.next_step}" if line.next_step else ""
@@ -88,16 +88,16 @@ def run_check(*, as_json: bool) -> None:
 def _look_at_all() -> list[Line]:
     """Every part; where the server does not answer, the others only by name: each would wait for it again."""
     (first, server), *others = PARTS.items()
-    lines = _bounded(first, server)
+    lines = _run_bounded(first, server)
     if any(line.ok for line in lines):
-        return lines + [line for part, look in others for line in _bounded(part, look)]
+        return lines + [line for part, look in others for line in _run_bounded(part, look)]
     text = "not looked at: it needs the Prefect server"
     return lines + [
         Line(part, ok=False, text=text, next_step="let the server answer first") for part, _ in others
     ]
 
 
-def _bounded(part: str, look: Callable[[SyncPrefectClient], Iterator[Line]]) -> list[Line]:
+def _run_bounded(part: str, look: Callable[[SyncPrefectClient], Iterator[Line]]) -> list[Line]:
     """Run one part in a thread, for the time-out: neither Prefect's client nor boto3 has one for the whole."""
     lines: list[Line] = []
 
@@ -120,7 +120,7 @@ def _bounded(part: str, look: Callable[[SyncPrefectClient], Iterator[Line]]) -> 
     return lines
 
 
-def _versions(client: SyncPrefectClient) -> Iterator[Line]:
+def _check_versions(client: SyncPrefectClient) -> Iterator[Line]:
     here, server = version("prefect"), client.request("GET", "/admin/version").json()
     text = f"Prefect {here} here, {server} on the server; prefect-assay {version('prefect-assay')}; Python {sys.version.split()[0]}"
     same = here.split(".")[:2] == str(server).split(".")[:2]
@@ -132,19 +132,19 @@ def _versions(client: SyncPrefectClient) -> Iterator[Line]:
     )
 
 
-def _server(client: SyncPrefectClient) -> Iterator[Line]:
+def _check_server(client: SyncPrefectClient) -> Iterator[Line]:
     answer = client.request("GET", "/health")
     yield Line("server", ok=True, text=f"answers at {client.api_url}")
-    yield _clock("server", answer.headers)
+    yield _check_clock("server", answer.headers)
     client.count_flow_runs()
     yield Line("database", ok=True, text="answers a query of the runs")
-    yield from _runs(client)
+    yield from _check_runs(client)
     for advice in settings_advice(client):
         problem, _, next_step = advice.partition("; ")
         yield Line("server", ok=False, text=problem, next_step=next_step)
 
 
-def _runs(client: SyncPrefectClient) -> Iterator[Line]:
+def _check_runs(client: SyncPrefectClient) -> Iterator[Line]:
     """A run that cannot be read fails every list with it; one that is due also keeps its worker from all others."""
     for wanted in (suspended_filter(), run_filter(states=[StateType.SCHEDULED, StateType.RUNNING])):
         read_runs(client, wanted)
@@ -155,7 +155,7 @@ def _runs(client: SyncPrefectClient) -> Iterator[Line]:
         yield Line("database", ok=False, text=f"flow run {run_id} {what}", next_step=next_step)
 
 
-def _clock(what: str, headers: Mapping[str, str]) -> Line:
+def _check_clock(what: str, headers: Mapping[str, str]) -> Line:
     clock = sent_at(headers)
     if clock is None:
         said = "a time that cannot be read" if headers.get("date") else "no time"
@@ -166,7 +166,7 @@ def _clock(what: str, headers: Mapping[str, str]) -> Line:
     return Line("clock", ok, f"the {what}'s is {abs(off.total_seconds()):.0f} s from this one", next_step)
 
 
-def _worker(client: SyncPrefectClient) -> Iterator[Line]:
+def _check_worker(client: SyncPrefectClient) -> Iterator[Line]:
     deployments = own_deployments(client)
     for flow in (flow for flow, deployment in deployments.items() if deployment is None):
         yield Line("deployment", ok=False, text=f"{flow} is not deployed", next_step="prefect-assay deploy")
@@ -178,7 +178,7 @@ def _worker(client: SyncPrefectClient) -> Iterator[Line]:
         yield Line("worker", ok=True, text=f"runs of {', '.join(started)} can start")
 
 
-def _schedule(client: SyncPrefectClient) -> Iterator[Line]:
+def _check_schedule(client: SyncPrefectClient) -> Iterator[Line]:
     sweep = own_deployments(client)["sweep"]
     if sweep is None:
         return  # named already
@@ -199,7 +199,7 @@ def _schedule(client: SyncPrefectClient) -> Iterator[Line]:
     yield Line("schedule", fresh, text, next_step)
 
 
-def _accounts(client: SyncPrefectClient, unusable: list[str] | None = None) -> Iterator[AssayAccount]:
+def _load_accounts(client: SyncPrefectClient, unusable: list[str] | None = None) -> Iterator[AssayAccount]:
     """Every saved account that can be loaded, with the blocks in it; says in `unusable` what is wrong with the others."""
     slug = AssayAccount.get_block_type_slug()
     try:
@@ -218,9 +218,9 @@ def _accounts(client: SyncPrefectClient, unusable: list[str] | None = None) -> I
             yield account
 
 
-def _account(client: SyncPrefectClient) -> Iterator[Line]:
+def _check_accounts(client: SyncPrefectClient) -> Iterator[Line]:
     unusable: list[str] = []
-    accounts = list(_accounts(client, unusable))
+    accounts = list(_load_accounts(client, unusable))
     for text in unusable:
         yield Line(
             "account", ok=False, text=text, next_step="correct its blocks in the Prefect UI under Blocks"
@@ -240,14 +240,16 @@ def _account(client: SyncPrefectClient) -> Iterator[Line]:
             if not expiring:
                 text = f"{name} ({mode}): {account.credentials.base_url} knows its token"
                 yield Line("account", ok=True, text=text)
-            yield _clock(f"service of {name}", httpx.head(account.credentials.base_url, timeout=5).headers)
+            yield _check_clock(
+                f"service of {name}", httpx.head(account.credentials.base_url, timeout=5).headers
+            )
         except Exception as error:  # noqa: BLE001 - each account alone
             next_step = f"correct address or token with prefect-assay init --name {account.name}; the message says which"
             yield Line("account", ok=False, text=f"{name}: {error}", next_step=next_step)
-        yield _payment(account)
+        yield _check_payment(account)
 
 
-def _payment(account: AssayAccount) -> Line:
+def _check_payment(account: AssayAccount) -> Line:
     """Whether the account can pay as it says."""
     policy = account.policy
     caps = f"caps {usd(policy.per_experiment_cents)} per experiment, {usd(policy.per_campaign_cents)} per campaign"
@@ -260,8 +262,8 @@ def _payment(account: AssayAccount) -> Line:
     return Line("account", ok=True, text=f"account {account.name} pays by {account.payment_method}, {caps}")
 
 
-def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
-    endpoints = [(account, account.webhook) for account in _accounts(client) if account.webhook]
+def _check_receiver(client: SyncPrefectClient) -> Iterator[Line]:
+    endpoints = [(account, account.webhook) for account in _load_accounts(client) if account.webhook]
     if not endpoints:
         yield Line(
             "receiver", ok=True, text="no account has a webhook: only the sweep wakes runs, minutes later"
@@ -277,7 +279,7 @@ def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
             why = f"{name}: {file} does not hold its signing key, so a receiver that uses this file refuses all deliveries"
             yield Line("receiver", ok=False, text=why, next_step=how_to_add_key(file, str(account.name)))
             continue
-        if refusal := _refusal(block, word):
+        if refusal := _explain_refusal(block, word):
             next_step = (
                 f"give the receiver this key, and {WORD_VARIABLE}={word}; prefect-assay up reads the word from the accounts "
                 "when it starts"
@@ -305,7 +307,7 @@ def _how_to_reach_receiver(block: WebhookEndpoint, address: str | None) -> str:
 
 def silent_receivers(client: SyncPrefectClient) -> Iterator[tuple[str, str]]:
     """The accounts whose receiver does not answer, and why."""
-    for account in _accounts(client):
+    for account in _load_accounts(client):
         if account.webhook and (why := _silence_of(account.webhook)):
             yield f"account {account.name}", why
 
@@ -319,7 +321,7 @@ def _silence_of(block: WebhookEndpoint) -> str | None:
     return None
 
 
-def _refusal(block: WebhookEndpoint, word: str) -> str | None:
+def _explain_refusal(block: WebhookEndpoint, word: str) -> str | None:
     """Why the receiver refuses what is signed with the block's key under the service's word; None if it does not."""
     address, secret = block.for_order(_NO_ORDER)
     body = b'{"event": "prefect-assay check"}'  # signed, but no delivery: it wakes nothing
@@ -337,8 +339,8 @@ def _is_here(client: SyncPrefectClient) -> bool:
     return is_loopback_url(str(client.api_url))
 
 
-def _archive(client: SyncPrefectClient) -> Iterator[Line]:
-    for account in _accounts(client):
+def _check_archive(client: SyncPrefectClient) -> Iterator[Line]:
+    for account in _load_accounts(client):
         block, name = account.archive, f"account {account.name}"
         try:
             block.get_store().probe(block.prefix)
@@ -353,11 +355,11 @@ def _archive(client: SyncPrefectClient) -> Iterator[Line]:
 
 
 PARTS: Final[dict[str, Callable[[SyncPrefectClient], Iterator[Line]]]] = {
-    "server": _server,
-    "versions": _versions,
-    "worker": _worker,
-    "schedule": _schedule,
-    "account": _account,
-    "receiver": _receiver,
-    "archive": _archive,
+    "server": _check_server,
+    "versions": _check_versions,
+    "worker": _check_worker,
+    "schedule": _check_schedule,
+    "account": _check_accounts,
+    "receiver": _check_receiver,
+    "archive": _check_archive,
 }

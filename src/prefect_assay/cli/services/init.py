@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from prefect_assay.cli.asking import ask, ask_cents, parse_address, user_name
+from prefect_assay.cli.asking import ask_cents, ask_for_value, parse_address, user_name
 from prefect_assay.cli.options import account_option
-from prefect_assay.cli.output import plain
+from prefect_assay.cli.output import make_plain_console
 from prefect_assay.cli.prefect_api import api_errors, find_archive, find_block, require_api
 from prefect_assay.cli.service import TOKEN_VARIABLE
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
-from prefect_assay.cli.services.saved_blocks import changed, reference, save_account
+from prefect_assay.cli.services.saved_blocks import change_block, format_reference, save_account
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key, signing_keys
 from prefect_assay.errors import (
     ArchiveError,
@@ -84,18 +84,18 @@ def run_init(given: Answers) -> None:
     require_api()
     with api_errors():
         saved = find_block(AssayAccount, given.name)
-    credentials, user, is_simulated = _credentials(given, saved)
-    policy = _policy(given, saved)
-    archive = _archive(given, saved)
-    webhook, notes = _webhook(given, saved.webhook if saved else None, credentials)
-    account = changed(
+    credentials, user, is_simulated = _ask_credentials(given, saved)
+    policy = _ask_policy(given, saved)
+    archive = _ask_archive(given, saved)
+    webhook, notes = _ask_webhook(given, saved.webhook if saved else None, credentials)
+    account = change_block(
         AssayAccount,
         saved,
         credentials=credentials,
         policy=policy,
         archive=archive,
         webhook=webhook,
-        owner=ask(given.owner, "--owner", "Owner of the account", (saved and saved.owner) or user),
+        owner=ask_for_value(given.owner, "--owner", "Owner of the account", (saved and saved.owner) or user),
         purchase_order=_ask_optional(
             given.purchase_order, "Purchase order number", saved.purchase_order if saved else None
         ),
@@ -104,7 +104,7 @@ def run_init(given: Answers) -> None:
     changes = save_account(account, given.name)
     with api_errors():
         notes += _fill_forms(given)
-    console = plain()
+    console = make_plain_console()
     for line in [*changes, *notes]:
         console.print(line)
     console.print(
@@ -117,11 +117,11 @@ def run_init(given: Answers) -> None:
 
 def _ask_optional(value: str | None, question: str, saved: str | None) -> str | None:
     """A text that may be missing: `none` removes a saved one."""
-    answer = ask(value, "", f"{question}, or none", saved or NONE)
+    answer = ask_for_value(value, "", f"{question}, or none", saved or NONE)
     return None if answer == NONE else answer
 
 
-def _credentials(given: Answers, account: "AssayAccount | None") -> "tuple[AssayCredentials, str, bool]":
+def _ask_credentials(given: Answers, account: "AssayAccount | None") -> "tuple[AssayCredentials, str, bool]":
     """The credentials, tried; who the service says the user is, and whether the service is simulated."""
     from pydantic import SecretStr
 
@@ -130,7 +130,9 @@ def _credentials(given: Answers, account: "AssayAccount | None") -> "tuple[Assay
 
     saved = account.credentials if account else None
     address = parse_address(
-        ask(given.base_url, "--base-url", "Address of the service", saved.base_url if saved else None),
+        ask_for_value(
+            given.base_url, "--base-url", "Address of the service", saved.base_url if saved else None
+        ),
         "--base-url",
     )
     words = wire_words(
@@ -139,18 +141,18 @@ def _credentials(given: Answers, account: "AssayAccount | None") -> "tuple[Assay
     )
     # A saved token is not sent to another service.
     kept = saved.token if saved and saved.base_url.rstrip("/") == address else None
-    credentials = changed(
+    credentials = change_block(
         AssayCredentials,
         saved,
         base_url=address,
-        token=SecretStr(_token(kept)),
+        token=SecretStr(_read_token(kept)),
         provider_word=words.provider,
         service_word=words.service,
     )
     with credentials.get_client() as service:
         identity = token_owner(service)
         is_simulated = service.is_simulated
-    plain().print(f"The service knows this token: {_who(identity)}")
+    make_plain_console().print(f"The service knows this token: {_describe_user(identity)}")
     return credentials, _name_of(identity), is_simulated
 
 
@@ -177,7 +179,7 @@ def _name_of(identity: "Identity | None") -> str:
     return named if named and not is_uuid(named) else user_name()
 
 
-def _who(identity: "Identity | None") -> str:
+def _describe_user(identity: "Identity | None") -> str:
     if identity is None:
         return "whose it is, it does not say"
     organization = next((one.name for one in identity.organizations if one.name), None)
@@ -186,7 +188,7 @@ def _who(identity: "Identity | None") -> str:
     return ", ".join(word for word in words if word) or "its owner is not named"
 
 
-def _token(saved: "SecretStr | None") -> str:
+def _read_token(saved: "SecretStr | None") -> str:
     """From the environment, from a prompt that does not show it, or from the standard input; else the saved one."""
     token = os.environ.get(TOKEN_VARIABLE)
     if not token and sys.stdin.isatty():
@@ -202,11 +204,11 @@ def _token(saved: "SecretStr | None") -> str:
     return token
 
 
-def _policy(given: Answers, account: "AssayAccount | None") -> "SpendingPolicy":
+def _ask_policy(given: Answers, account: "AssayAccount | None") -> "SpendingPolicy":
     from prefect_assay.blocks import SpendingPolicy
 
     saved = account.policy if account else None
-    return changed(
+    return change_block(
         SpendingPolicy,
         saved,
         per_experiment_cents=ask_cents(
@@ -224,7 +226,7 @@ def _policy(given: Answers, account: "AssayAccount | None") -> "SpendingPolicy":
     )
 
 
-def _archive(given: Answers, account: "AssayAccount | None") -> "Archive":
+def _ask_archive(given: Answers, account: "AssayAccount | None") -> "Archive":
     """The archive that was given, tried, or the saved one."""
     from prefect_assay.blocks.archives import describe_archive_addresses, get_archive_kind
 
@@ -232,7 +234,9 @@ def _archive(given: Answers, account: "AssayAccount | None") -> "Archive":
     saved = account.archive if account else find_archive(given.name)
     place = given.archive
     if saved is None:
-        place = ask(place, "--archive", f"Archive: {describe_archive_addresses()}", "~/assay-archive")
+        place = ask_for_value(
+            place, "--archive", f"Archive: {describe_archive_addresses()}", "~/assay-archive"
+        )
     elif place is None and given.s3_endpoint is None:
         return saved
     fields: dict[str, object] = {}
@@ -251,7 +255,7 @@ def _archive(given: Answers, account: "AssayAccount | None") -> "Archive":
         fields["endpoint_url"] = (
             None if given.s3_endpoint == NONE else parse_address(given.s3_endpoint, "--s3-endpoint")
         )
-    archive = changed(kind, saved if isinstance(saved, kind) else None, **fields)
+    archive = change_block(kind, saved if isinstance(saved, kind) else None, **fields)
     archive.get_store().probe(archive.prefix)
     if saved is not None:
         _keep_orders(saved, archive, given.name, account)
@@ -276,7 +280,7 @@ def _keep_orders(before: "Archive", archive: "Archive", name: str, account: "Ass
             "mount the old one's folder, if it is missing"
         )
     raise InputError(
-        f"{reference(before, name)} {why}. Save the new archive under another --name, leave out --archive and "
+        f"{format_reference(before, name)} {why}. Save the new archive under another --name, leave out --archive and "
         "--s3-endpoint to keep the old one, or move its whole content to the new place first"
     )
 
@@ -303,7 +307,7 @@ def _waiting_elsewhere(account: "AssayAccount | None", archive: "Archive") -> li
     )
 
 
-def _webhook(
+def _ask_webhook(
     given: Answers, saved: "WebhookEndpoint | None", credentials: "AssayCredentials"
 ) -> "tuple[WebhookEndpoint | None, list[str]]":
     """The endpoint, if there is a receiver, and what its receiver needs."""
@@ -312,7 +316,7 @@ def _webhook(
 
     from prefect_assay.blocks import WebhookEndpoint
 
-    receiver = ask(
+    receiver = ask_for_value(
         given.receiver,
         "--receiver",
         "Public https address that leads to the webhook receiver, or none",
@@ -338,7 +342,7 @@ def _webhook(
                 f"{file} does not hold the endpoint's signing key, which waiting experiments are also signed with: a receiver "
                 f"that uses this file refuses all deliveries. To correct this, {how_to_add_key(file, given.name)}"
             )
-        return changed(WebhookEndpoint, saved, url=address), notes
+        return change_block(WebhookEndpoint, saved, url=address), notes
     keys = signing_keys(settings.home)
     if not receiver_is_here:
         notes.append(
@@ -346,7 +350,7 @@ def _webhook(
             "has it: copy the file there for prefect-assay receiver --keys-file, or put that receiver's key into the block"
         )
     key = SecretStr(keys.lab if lab else keys.service)
-    return changed(WebhookEndpoint, saved, url=address, signing_key=key), notes
+    return change_block(WebhookEndpoint, saved, url=address, signing_key=key), notes
 
 
 def _fill_forms(given: Answers) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from prefect_assay.cli.options import account_option
-from prefect_assay.cli.output import TerminalConsole, plain
+from prefect_assay.cli.output import TerminalConsole, make_plain_console
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
 from prefect_assay.cli.services.receiver_address import DEFAULT_ADDRESS, read_address, refuse_taken_port
 from prefect_assay.cli.services.saved_blocks import make_lab_account, new_lab_wallet, save_account
@@ -67,7 +67,7 @@ def run_lab(
     for number in (signal.SIGINT, signal.SIGTERM):  # also where the parent ignores Ctrl-C
         signal.signal(number, signal.default_int_handler)
     try:
-        ready = _introduce(process.stdout, in_blocks=save_blocks)
+        ready = _print_introduction(process.stdout, in_blocks=save_blocks)
         if ready and save_blocks:
             _save_account(ready, receiver)
         process.wait()
@@ -80,7 +80,7 @@ def run_lab(
         process.kill()
 
 
-def _introduce(output: IO[str] | None, *, in_blocks: bool) -> dict[str, Any]:
+def _print_introduction(output: IO[str] | None, *, in_blocks: bool) -> dict[str, Any]:
     """Print what the lab says when it is ready; tokens of the API only where no block takes them, as they are long."""
     line = output.readline() if output else ""
     if not line:
@@ -123,10 +123,10 @@ def _save_account(ready: dict[str, Any], receiver: str | None) -> None:
             archive=find_block(LocalArchive, _NAME)
             or LocalArchive(root=str(Path("assay-lab-archive").absolute())),
             webhook=WebhookEndpoint(url=receiver, signing_key=SecretStr(key)),
-            wallet=_wallet(),
+            wallet=_make_wallet(),
             cap_cents=_CAP_CENTS,
         )
-    console = plain()
+    console = make_plain_console()
     console.print("\n".join(save_account(account, _NAME)))
     console.print(
         f"The lab delivers updates to {receiver}. If `prefect-assay up` listens on another port later, it corrects the block."
@@ -135,7 +135,7 @@ def _save_account(ready: dict[str, Any], receiver: str | None) -> None:
     console.print(f"Next: prefect-assay run designs.fasta --target NAME{account_option(_NAME)}")
 
 
-def _wallet() -> "X402Wallet | None":
+def _make_wallet() -> "X402Wallet | None":
     """A wallet that the lab takes; none without the extra. One that exists stays: it may have paid."""
     from prefect_assay.blocks import X402Wallet
 

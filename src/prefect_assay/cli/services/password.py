@@ -31,7 +31,7 @@ def protect_api() -> None:
     saved = settings.server.api.auth_string
     given = os.environ.pop(PASSWORD_VARIABLE, "")  # no process below needs it
     if saved is None or given:
-        auth = f"{_USER}:{_checked(given or _asked())}"
+        auth = f"{_USER}:{_check_password(given or _ask_password())}"
     elif saved == settings.api.auth_string:
         return
     else:
@@ -47,7 +47,7 @@ def protect_api() -> None:
     )
 
 
-def _asked() -> str:
+def _ask_password() -> str:
     if sys.stdin.isatty():
         return str(
             typer.prompt("Password of the Prefect API (not shown)", hide_input=True, confirmation_prompt=True)
@@ -55,7 +55,7 @@ def _asked() -> str:
     return sys.stdin.readline().rstrip("\r\n")
 
 
-def _checked(password: str) -> str:
+def _check_password(password: str) -> str:
     # Browsers encode other characters in another way than Prefect does.
     if len(password) < _LEAST or not password.isascii() or not password.isprintable():
         raise InputError(

@@ -40,7 +40,7 @@ def run_receiver(
     from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 
     if keys_file is not None:
-        os.environ[f"{_PREFIX}SIGNING_KEYS"] = ",".join(_keys(keys_file))
+        os.environ[f"{_PREFIX}SIGNING_KEYS"] = ",".join(_read_keys(keys_file))
     if prefix is not None:
         os.environ[PREFIX_VARIABLE] = prefix
     if allow_hosts:
@@ -51,7 +51,7 @@ def run_receiver(
     if settings.status_port is not None:
         settings = settings.model_copy(update={"status": False})  # not also on the public port
     with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does
-        serve(Receiver(settings), settings, host, port)
+        serve_receiver(Receiver(settings), settings, host, port)
 
 
 def receiver_word(api: str) -> str:
@@ -63,7 +63,7 @@ def receiver_word(api: str) -> str:
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     with api_errors(), temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
-        accounts = _saved(client, "assay-account")
+        accounts = _read_saved_blocks(client, "assay-account")
     words = {
         name: str(fields["credentials"].get("service_word") or NEUTRAL_SERVICE)
         for name, fields in accounts.items()
@@ -81,13 +81,13 @@ def correct_lab_endpoints(api: str, lab_key: str, address: str) -> list[tuple[st
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     from prefect_assay.blocks import WebhookEndpoint
-    from prefect_assay.cli.services.saved_blocks import changed, save_block
+    from prefect_assay.cli.services.saved_blocks import change_block, save_block
 
     corrected = []
     with api_errors(), temporary_settings({PREFECT_API_URL: api}):
         for name, endpoint in _lab_endpoints(lab_key):
             if is_loopback_url(endpoint.url) and endpoint.url.rstrip("/") != address:
-                save_block(changed(WebhookEndpoint, endpoint, url=address), name)
+                save_block(change_block(WebhookEndpoint, endpoint, url=address), name)
                 corrected.append((name, endpoint.url))
     return corrected
 
@@ -99,14 +99,14 @@ def _lab_endpoints(lab_key: str) -> "Iterator[tuple[str, WebhookEndpoint]]":
     from prefect_assay.cli.prefect_api import find_block
 
     with get_client(sync_client=True) as client:
-        names = list(_saved(client, "assay-webhook-endpoint"))
+        names = list(_read_saved_blocks(client, "assay-webhook-endpoint"))
     for name in names:
         endpoint = find_block(WebhookEndpoint, name)
         if endpoint is not None and endpoint.signing_key.get_secret_value() == lab_key:
             yield name, endpoint
 
 
-def _saved(client: "SyncPrefectClient", slug: str) -> dict[str, dict[str, Any]]:
+def _read_saved_blocks(client: "SyncPrefectClient", slug: str) -> dict[str, dict[str, Any]]:
     """The fields of the saved blocks of a type, by name, without secrets."""
     from prefect.exceptions import ObjectNotFound
 
@@ -117,9 +117,9 @@ def _saved(client: "SyncPrefectClient", slug: str) -> dict[str, dict[str, Any]]:
     return {str(document.name): document.data for document in documents if not document.is_anonymous}
 
 
-def serve(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: int) -> None:
+def serve_receiver(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: int) -> None:
     """Serve a receiver until a signal: in one process, because wake-ups are serialised in it."""
-    main = _server(
+    main = _make_server(
         receiver.app,
         settings,
         host,
@@ -132,7 +132,7 @@ def serve(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: i
     if settings.status_port is None:
         main.run()
         return
-    status = _server(
+    status = _make_server(
         receiver.status_app,
         settings,
         settings.status_host,
@@ -140,10 +140,10 @@ def serve(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: i
         log_level="warning",
         lifespan="off",
     )
-    asyncio.run(_both(main, status))
+    asyncio.run(_run_both(main, status))
 
 
-def _server(
+def _make_server(
     app: "Starlette", settings: "ReceiverSettings", host: str, port: int, **more: Any
 ) -> "uvicorn.Server":
     import uvicorn
@@ -158,7 +158,7 @@ def _server(
     )
 
 
-async def _both(main: "uvicorn.Server", status: "uvicorn.Server") -> None:
+async def _run_both(main: "uvicorn.Server", status: "uvicorn.Server") -> None:
     """Run both on one event loop, so that the status is that of the deliveries.
 
     Each server takes the signals from the one that began before it, and gives them back when it ends: the main one,
@@ -173,7 +173,7 @@ async def _both(main: "uvicorn.Server", status: "uvicorn.Server") -> None:
         await beside
 
 
-def _keys(path: Path) -> list[str]:
+def _read_keys(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

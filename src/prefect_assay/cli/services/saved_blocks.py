@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound=Block)
 
 
-def changed(kind: type[B], saved: B | None, **given: object) -> B:
+def change_block(kind: type[B], saved: B | None, **given: object) -> B:
     """The saved block with these fields in place of its own, under its name; a new one without it."""
     fields = {name: getattr(saved, name) for name in kind.model_fields} if saved else {}
     block = kind(**{**fields, **given})
@@ -29,7 +29,7 @@ def changed(kind: type[B], saved: B | None, **given: object) -> B:
 def save_block(block: B, name: str) -> tuple[B, str]:
     """Save a block under this name; the saved one, and whether it is `new`, `replaced` or `unchanged`."""
     before = find_block(type(block), name)
-    if before is not None and _fields(before) == _fields(block):
+    if before is not None and _compare_fields(before) == _compare_fields(block):
         return before, "unchanged"
     block.save(name, overwrite=True)
     return block, "new" if before is None else "replaced"
@@ -46,12 +46,12 @@ def save_account(account: "AssayAccount", name: str) -> list[str]:
             if isinstance(block, Block):
                 own_name = block._block_document_name or name  # noqa: SLF001 - Prefect has no public name for it
                 nested[field], change = save_block(block, own_name)
-                lines.append(f"{reference(block, own_name)}: {change}")
-        _, change = save_block(changed(type(account), account, **nested), name)
-    return [*lines, f"{reference(account, name)}: {change}"]
+                lines.append(f"{format_reference(block, own_name)}: {change}")
+        _, change = save_block(change_block(type(account), account, **nested), name)
+    return [*lines, f"{format_reference(account, name)}: {change}"]
 
 
-def reference(block: Block, name: str) -> str:
+def format_reference(block: Block, name: str) -> str:
     """`<slug>/<name>`, as Prefect's commands and `--archive` take it."""
     return f"{type(block).get_block_type_slug()}/{name}"
 
@@ -98,9 +98,10 @@ def new_lab_wallet() -> "X402Wallet":
     return X402Wallet(private_key=key, networks=[offer.network], assets=[offer.asset], pay_to=[offer.pay_to])
 
 
-def _fields(block: Block) -> dict[str, object]:
+def _compare_fields(block: Block) -> dict[str, object]:
     # Equal secrets are equal; the id and the name of the saved block do not count.
     values = ((name, getattr(block, name)) for name in type(block).model_fields)
     return {
-        name: (type(value), _fields(value)) if isinstance(value, Block) else value for name, value in values
+        name: (type(value), _compare_fields(value)) if isinstance(value, Block) else value
+        for name, value in values
     }

@@ -77,10 +77,10 @@ def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
         }
     )
     with server_database():
-        _serve(names, host, port, options)
+        _serve_prefect(names, host, port, options)
 
 
-def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) -> None:
+def _serve_prefect(names: frozenset[str], host: str, port: int, options: ServerOptions) -> None:
     """Serve as `prefect server start` does, which cannot be given another application."""
     import uvicorn
     from prefect.server.api.server import create_app
@@ -178,7 +178,7 @@ def _end_by_exit() -> None:
 
 def run_backup(file: Path) -> None:
     """Write a new file, readable by its owner alone: it holds the saved blocks and what decrypts them."""
-    from prefect_assay.local.postgres_copies import dump
+    from prefect_assay.local.postgres_copies import dump_database
 
     _end_by_exit()
     try:
@@ -186,8 +186,8 @@ def run_backup(file: Path) -> None:
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be made: {error.strerror}; name a new file") from error
     try:
-        with os.fdopen(to, "wb") as copy, _started() as database:
-            dump(database, copy)
+        with os.fdopen(to, "wb") as copy, _start_database() as database:
+            dump_database(database, copy)
     except BaseException:
         file.unlink()
         raise
@@ -198,15 +198,15 @@ def run_backup(file: Path) -> None:
 
 def run_restore(file: Path) -> None:
     """Replace the database by a copy; a `ConfigurationError` while a server uses it."""
-    from prefect_assay.local.postgres_copies import load, version_of
+    from prefect_assay.local.postgres_copies import load_database, version_of
 
     _end_by_exit()
     try:
         source = file.open("rb")
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
-    with source, _started(copy_version=version_of(source)) as database:
-        load(database, source)
+    with source, _start_database(copy_version=version_of(source)) as database:
+        load_database(database, source)
     print(
         f"{file} is restored. Start the server, and start campaigns of which it knows nothing again with the same "
         "campaign id: they find in the archive's log what was ordered and paid."
@@ -264,7 +264,7 @@ def _refuse_to_replace(sqlite: Path) -> None:
 
 
 @contextmanager
-def _started(*, copy_version: int | None = None) -> "Iterator[EmbeddedDatabase]":
+def _start_database(*, copy_version: int | None = None) -> "Iterator[EmbeddedDatabase]":
     """The database of this Prefect home; it is made for a copy, by programs that can read it."""
     from prefect.settings import get_current_settings
 

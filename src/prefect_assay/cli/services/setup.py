@@ -16,10 +16,10 @@ def run_register(*, with_automations: bool, chosen: Sequence[str], as_json: bool
     """Register block types and automations."""
     require_api()
     with api_errors():
-        from prefect_assay.deployments.setup import register
+        from prefect_assay.deployments.setup import register_all
 
-        registered = register(with_automations=with_automations, chosen=chosen)
-    _show(registered, as_json=as_json)
+        registered = register_all(with_automations=with_automations, chosen=chosen)
+    _show_registered(registered, as_json=as_json)
     if not as_json:
         print(
             "Next: `prefect-assay init` asks for the blocks of a campaign and saves them; then `prefect-assay deploy`."
@@ -32,12 +32,12 @@ def run_deploy(
     """Deploy to a work pool; `check` only reports what would be done."""
     require_api()
     with api_errors():
-        from prefect_assay.deployments.setup import deploy
+        from prefect_assay.deployments.setup import deploy_all
 
-        registered = deploy(
+        registered = deploy_all(
             work_pool=work_pool, dry_run=check, with_automations=with_automations, chosen=chosen
         )
-    _show(registered, as_json=as_json)
+    _show_registered(registered, as_json=as_json)
     if not as_json:
         print("Nothing was changed." if check else "\n".join(_next_steps(registered)))
 
@@ -59,14 +59,14 @@ def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
     require_api()
     with api_errors():
         from prefect_assay.deployments.serve import paused_sweep_advice, serve_flows
-        from prefect_assay.deployments.setup import register
+        from prefect_assay.deployments.setup import register_all
 
-        registered = register(with_automations=with_automations)
-        _show(replace(registered, advice=registered.advice + paused_sweep_advice()), as_json=False)
+        registered = register_all(with_automations=with_automations)
+        _show_registered(replace(registered, advice=registered.advice + paused_sweep_advice()), as_json=False)
         serve_flows(timedelta(seconds=sweep_seconds), with_automations=with_automations)
 
 
-def _show(registered: "Registration", *, as_json: bool) -> None:
+def _show_registered(registered: "Registration", *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(registered))
         return

@@ -35,7 +35,7 @@ def signing_keys(home: Path) -> SigningKeys:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
-            _make(file)
+            _make_keys(file)
         keys = [line for line in file.read_text(encoding="utf-8").splitlines() if line]
     except OSError as error:
         raise ConfigurationError(f"the signing keys {file} cannot be used: {error.strerror}") from None
@@ -64,7 +64,7 @@ def how_to_add_key(file: Path, name: str) -> str:
     return f'add the key as a line, python -c "{load}" >> {file}, and start the receiver again'
 
 
-def _make(file: Path) -> None:
+def _make_keys(file: Path) -> None:
     """Complete or not at all: another command may read it at the same moment."""
     part = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
     with open(part, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as made:

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from prefect_assay.cli.ending_signals import EndingSignals
 from prefect_assay.cli.failures import refuse_ignored
-from prefect_assay.cli.output import plain
+from prefect_assay.cli.output import make_plain_console
 from prefect_assay.cli.services.password import protect_api
 from prefect_assay.cli.services.receiver import (
     PREFIX_VARIABLE,
@@ -44,8 +44,8 @@ except ImportError:
         "server", "`prefect-assay up` ends every process below its own and"
     ) from None
 
-from prefect_assay.local.loopback import answers
-from prefect_assay.local.processes import StackProcesses, descendants
+from prefect_assay.local.loopback import is_answering
+from prefect_assay.local.processes import StackProcesses, list_descendants
 
 _POLL_SECONDS: Final = 0.3
 _START_SECONDS: Final = 600.0  # on a loaded machine; a part that ends is noticed at once
@@ -120,7 +120,7 @@ def run_up(
     }
     with _only_one(home) as state, EndingSignals() as ending:
         refuse_taken_port(receiver_host, receiver_port, ("--receiver-host", "--receiver-port"))
-        api, own_server, noted = _api(port)
+        api, own_server, noted = _find_api(port)
         if not own_server:
             refuse_ignored({"--password": ask_password}, f"the server at {api} is not started here")
         elif ask_password:
@@ -145,7 +145,7 @@ def run_up(
             installation.stop()
 
 
-def _api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
+def _find_api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
     """The address of the Prefect API, whether its server is one of the parts, and what there is to say of it."""
     from prefect.settings import PREFECT_API_URL, get_current_settings, update_current_profile
 
@@ -153,7 +153,7 @@ def _api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
 
     configured = get_current_settings().api.url
     here = not configured or urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
-    if here and not (configured and answers(f"{configured}/health")):
+    if here and not (configured and is_answering(f"{configured}/health")):
         _refuse_other_path(configured)
     if not configured:
         # A server of somebody else that listens there would get the deployments of this installation.
@@ -165,7 +165,7 @@ def _api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
         refuse_ignored(
             {"--port": port}, f"PREFECT_API_URL is {configured} already; change it, or leave --port out"
         )
-    if here and not answers(f"{configured}/health"):
+    if here and not is_answering(f"{configured}/health"):
         return configured, True, ()
     check_api_address()
     return configured, False, (f"the Prefect server at {configured} is used; none is started",)
@@ -213,7 +213,7 @@ def _end_leftovers(parts: Mapping[str, tuple[int, str]]) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             part = psutil.Process(pid)
             if start == _start_of(part):  # else another process has its id by now
-                below = descendants(pid)
+                below = list_descendants(pid)
                 part.terminate()
                 with contextlib.suppress(psutil.TimeoutExpired):
                     part.wait(10)
@@ -260,7 +260,7 @@ class _Installation:
     parts: Mapping[str, list[str]]
     state: IO[str]
     receiver: str = ""  # its address on this machine
-    _console: Console = field(default_factory=plain)
+    _console: Console = field(default_factory=make_plain_console)
     _ends: dict[str, list[float]] = field(default_factory=dict)
     _word: str | None = None
 
@@ -329,7 +329,7 @@ class _Installation:
     def _until_ready(self) -> None:
         def ready() -> bool:
             self._show()
-            return answers(f"{self.api}/health")
+            return is_answering(f"{self.api}/health")
 
         if "server" in self.parts:
             self._processes["server"].wait_until(ready, seconds=_START_SECONDS)
@@ -337,7 +337,7 @@ class _Installation:
     def _wait_for_receiver(self) -> None:
         def is_ready() -> bool:
             self._show()
-            return answers(f"{self.receiver}/health")
+            return is_answering(f"{self.receiver}/health")
 
         self._processes["receiver"].wait_until(is_ready, seconds=_START_SECONDS)
         record_address(self.home.parent, self.receiver)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from prefect_assay.designs.doubt import KEEP, spread
+from prefect_assay.designs.doubt import KEEP, pick_evenly
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.parts import MOTIFS, variable_domains
 from prefect_assay.designs.readers.chain_labels import Side, find_label
@@ -36,7 +36,7 @@ class Columns:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         titles: dict[str, None] = {}
-        for extra in spread(rows.extras, _COLUMN_SAMPLE):
+        for extra in pick_evenly(rows.extras, _COLUMN_SAMPLE):
             titles |= dict.fromkeys(rows.unpack(extra))
         self.titles = tuple(titles)
         self._cells: list[Mapping[str, str]] | None = None
@@ -54,7 +54,7 @@ class Columns:
         return self._cells
 
 
-def plain(text: str) -> str:
+def clean_residues(text: str) -> str:
     """Residues as written, in upper case without white space and a closing stop."""
     return text if text.isupper() and text.isalpha() else "".join(text.split()).upper().removesuffix("*")
 
@@ -74,7 +74,7 @@ class _Domains:
 def _find_domains(rows: Rows) -> _Domains | None:
     """The records with heavy and with light domains; None if there are not both."""
     kinds: Counter[str] = Counter()
-    for text in spread(rows.residues, _SAMPLE):
+    for text in pick_evenly(rows.residues, _SAMPLE):
         kinds.update(filter(None, [_domain_of(text)]))
     if not kinds:
         return None
@@ -97,7 +97,7 @@ def _domain_of(text: str) -> str | None:
     """The kind of a record's only variable domain; None for several chains or domains."""
     if CHAIN_SEPARATOR in text:
         return None
-    domains = variable_domains(plain(text))
+    domains = variable_domains(clean_residues(text))
     return domains[0].name if len(domains) == 1 else None
 
 
@@ -121,7 +121,7 @@ def settle_antibodies(
         return True
     _say_not_productive(rows, columns)
     if pairs:
-        _join(rows, pairs)
+        _join_pairs(rows, pairs)
     return bool(pairs)
 
 
@@ -137,7 +137,7 @@ def _find_pairs(
             by_name[index] = label.stem
     by_column = {index: name for name, group in groups.items() for where in group.values() for index in where}
     for stems in (_stems_by_cell(columns), by_name, by_column):
-        if pairs := _pair(stems, domains):
+        if pairs := _pair_domains(stems, domains):
             return pairs, stems
     return {}, {}
 
@@ -152,7 +152,7 @@ def _stems_by_cell(columns: Columns) -> dict[int, str]:
     }
 
 
-def _pair(stems: Mapping[int, str], domains: _Domains) -> dict[str, tuple[int, int]]:
+def _pair_domains(stems: Mapping[int, str], domains: _Domains) -> dict[str, tuple[int, int]]:
     sides: dict[str, tuple[list[int], list[int]]] = {}
     for index, stem in stems.items():
         heavy, light = sides.setdefault(stem, ([], []))
@@ -209,7 +209,7 @@ def _find_misfit(rows: Rows, index: int, domains: _Domains, pair: tuple[int, int
             f"design of its own with {KEEP}"
         )
     is_other = CHAIN_SEPARATOR not in rows.residues[index] and not variable_domains(
-        plain(rows.residues[index])
+        clean_residues(rows.residues[index])
     )
     if kind is None and is_other:
         return (
@@ -234,7 +234,7 @@ def _say_not_productive(rows: Rows, columns: Columns) -> None:
         )
 
 
-def _join(rows: Rows, pairs: Mapping[str, tuple[int, int]]) -> None:
+def _join_pairs(rows: Rows, pairs: Mapping[str, tuple[int, int]]) -> None:
     """Replace the two records of each pair by one design, heavy:light, where the first of them was."""
     partner: dict[int, tuple[str, int, int]] = {}
     for stem, (heavy, light) in pairs.items():

@@ -58,12 +58,12 @@ def find_label(name: str) -> Label | None:
     if match := _CHAIN.search(name) or _BETWEEN.search(name):
         label = (match["label"] or match["first"]).upper()
         kind: Side | None = "heavy" if label == "H" else "light" if label in {"L", "K"} else None
-        before = _stem(name[: match.end()], match)
-        return Label(_stem(name, match), label, is_plain=True, side=kind, before=before)
+        before = _strip_label(name[: match.end()], match)
+        return Label(_strip_label(name, match), label, is_plain=True, side=kind, before=before)
     if match := _LAST.search(name):
         if side and side.start() == match.start("label"):
             return _side_label(name, side, is_plain=False)
-        return Label(_stem(name, match), match["label"].upper(), is_plain=False)
+        return Label(_strip_label(name, match), match["label"].upper(), is_plain=False)
     return _side_label(name, side, is_plain=False) if side else None
 
 
@@ -80,10 +80,10 @@ def split_name(name: str, *, is_fine: bool = True) -> list[str]:
 
 def _side_label(name: str, match: re.Match[str], *, is_plain: bool) -> Label:
     side: Side = "heavy" if match["heavy"] else "light"
-    return Label(_stem(name, match), "H" if side == "heavy" else "L", is_plain, side)
+    return Label(_strip_label(name, match), "H" if side == "heavy" else "L", is_plain, side)
 
 
-def _stem(name: str, match: re.Match[str]) -> str:
+def _strip_label(name: str, match: re.Match[str]) -> str:
     before, behind = name[: match.start()].rstrip(_SEPARATORS), name[match.end() :].lstrip(_SEPARATORS)
     return f"{before}_{behind}" if before and behind else before or behind
 

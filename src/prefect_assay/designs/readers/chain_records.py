@@ -9,12 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from prefect_assay.designs.doubt import KEEP, is_alike, spread
+from prefect_assay.designs.doubt import KEEP, is_alike, pick_evenly
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.readers.antibody_records import (
     Columns,
     Groups,
-    plain,
+    clean_residues,
     settle_antibodies,
 )
 from prefect_assay.designs.readers.chain_labels import (
@@ -129,14 +129,14 @@ def _group_by_column(rows: Rows, columns: Columns) -> Groups:
         return {}
     others = [item for item in columns.titles if item not in {title, DESCRIPTION}]
     for values in (rows.names, *([cells.get(item, "") for cells in columns.cells] for item in others)):
-        groups = _grouped(values, labels)
+        groups = _group_chains(values, labels)
         several = [group for group in groups.values() if len(group) > 1]
         is_one_each = all(len(where) == 1 for group in several for where in group.values())
         if several and is_one_each and sum(map(len, several)) >= _MOST * len(rows.names):
             return groups
     period = len(kinds)
     if all(label == labels[index % period] for index, label in enumerate(labels)):
-        return _grouped([rows.names[index - index % period] for index in range(len(labels))], labels)
+        return _group_chains([rows.names[index - index % period] for index in range(len(labels))], labels)
     return {}
 
 
@@ -144,7 +144,7 @@ def _is_label(text: str) -> bool:
     return len(text) <= _LABEL_MAX or text in _LABELS or find_label(text) is not None
 
 
-def _grouped(values: Sequence[str], labels: Sequence[str]) -> Groups:
+def _group_chains(values: Sequence[str], labels: Sequence[str]) -> Groups:
     groups: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for index, (value, label) in enumerate(zip(values, labels, strict=True)):
         if value and label:
@@ -157,7 +157,7 @@ def _grouped(values: Sequence[str], labels: Sequence[str]) -> Groups:
 
 def _labels_of(names: Sequence[str], folded: str) -> list[Label | None]:
     """The label of each name; empty if a sample has none. `folded` is all names in lower case."""
-    if "chain" in folded or any(map(find_label, [*names[:_SAMPLE], *spread(names, _SAMPLE)])):
+    if "chain" in folded or any(map(find_label, [*names[:_SAMPLE], *pick_evenly(names, _SAMPLE)])):
         return [find_label(name) for name in names]
     return []
 
@@ -201,9 +201,9 @@ def _are_complexes(rows: Rows, groups: Groups, several: Groups) -> bool:
             return False
         if len(several) == 1 and (len(groups) > 1 or rows.read.columns):
             return False
-    for group in spread([*several.values()], _COLUMN_SAMPLE):
+    for group in pick_evenly([*several.values()], _COLUMN_SAMPLE):
         first, second = (rows.residues[where[0]] for where in list(group.values())[:2])
-        if first != second and is_alike(plain(first), plain(second)):
+        if first != second and is_alike(clean_residues(first), clean_residues(second)):
             return False
     return True
 
@@ -242,8 +242,12 @@ def ask_about_repeated(rows: Rows) -> None:
     under_stems = _find_under_several_stems(rows, [where for _, where in repeated])
     for position, (residues, where) in enumerate(repeated):
         if _is_periodic(where, number) or position in under_stems:
-            others = [text for text in spread(rows.residues, _COLUMN_SAMPLE) if text != residues][:_COMPARED]
-            if others and not any(is_alike(plain(residues), plain(text)) for text in others):
+            others = [text for text in pick_evenly(rows.residues, _COLUMN_SAMPLE) if text != residues][
+                :_COMPARED
+            ]
+            if others and not any(
+                is_alike(clean_residues(residues), clean_residues(text)) for text in others
+            ):
                 names = listed([quoted(rows.names[index]) for index in where], _LISTED)
                 rows.read.asked.append(
                     f"{len(where):,} of {number:,} records have the same residues, and the rest of their names belongs to other records: "
@@ -307,7 +311,7 @@ def _ask_about_targets(rows: Rows, folded: str) -> None:
     if not any(word in text for text in searched for word in ENTITIES):
         return
     designs = [index for index in range(len(rows.names)) if index not in rows.controls]
-    texts = [f"{rows.names[index]}\n{_description(rows, index)}" for index in designs]
+    texts = [f"{rows.names[index]}\n{_read_description(rows, index)}" for index in designs]
     named = [
         index
         for index, text in zip(designs, texts, strict=True)
@@ -327,7 +331,7 @@ def _ask_about_targets(rows: Rows, folded: str) -> None:
         )
 
 
-def _description(rows: Rows, index: int) -> str:
+def _read_description(rows: Rows, index: int) -> str:
     """The free text of a header's line; a table has columns, whose text may be about anything."""
     return "" if rows.read.columns else rows.unpack(rows.extras[index]).get("description", "")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from prefect_assay.designs.readers.chain_text import MISSING_WORDS, judge_chain
-from prefect_assay.designs.readers.producers import Producer, nearly, producer_of
+from prefect_assay.designs.readers.producers import Producer, find_near_match, producer_of
 from prefect_assay.designs.readers.records import FAB, SourceErrors, is_nucleotides
 from prefect_assay.designs.tables import key_of
 from prefect_assay.service.models.spec_rules import quoted
@@ -150,12 +150,12 @@ class Header:
     chosen: bool = False
 
 
-def beside(title: str) -> str:
+def rename_clashing_title(title: str) -> str:
     """A title of the designer's own column, other than `name` and `sequence`: one that would be read as them is marked."""
     return f"{title} (own)" if key_of(title) in _READ else title
 
 
-def explain(titles: Sequence[str], named: ColumnNames) -> str:
+def explain_missing(titles: Sequence[str], named: ColumnNames) -> str:
     """The columns that the titles lack, as an error message."""
     keys = [key_of(title) for title in titles]
     absent = [
@@ -165,7 +165,7 @@ def explain(titles: Sequence[str], named: ColumnNames) -> str:
     ]
     if absent:
         return (
-            f"no column {' and no column '.join(map(quoted, absent))} in [{_listed(titles)}]; "
+            f"no column {' and no column '.join(map(quoted, absent))} in [{_list_titles(titles)}]; "
             "name a column of this table, or leave the choice out"
         )
     if key_of(PARTIAL) in keys and producer_of(titles) is None:
@@ -174,14 +174,20 @@ def explain(titles: Sequence[str], named: ColumnNames) -> str:
             "add the full chain as designed_chain_sequence, or name it with --sequence-column"
         )
     missing = [
-        what for what, aliases in (("name", NAME), ("sequence", SEQUENCE)) if _index(keys, aliases) is None
+        what
+        for what, aliases in (("name", NAME), ("sequence", SEQUENCE))
+        if _find_index(keys, aliases) is None
     ]
     # Without either column it may be any file, such as one with credentials: nothing is quoted.
-    where = f"in [{_listed(titles)}]" if len(missing) == 1 else "in this line"
+    where = f"in [{_list_titles(titles)}]" if len(missing) == 1 else "in this line"
     regions = (
         " (it has regions such as CDRs, which are not proteins)" if any("cdr" in key for key in keys) else ""
     )
-    close = f"; nearly a table of {found[0]}, which also has {found[1]}" if (found := nearly(titles)) else ""
+    close = (
+        f"; nearly a table of {found[0]}, which also has {found[1]}"
+        if (found := find_near_match(titles))
+        else ""
+    )
     options = " and ".join(f"--{what}-column" for what in missing)
     return (
         f"neither FASTA (a line that starts with '>') nor a table with a header: no {' and no '.join(missing)} column "
@@ -190,11 +196,11 @@ def explain(titles: Sequence[str], named: ColumnNames) -> str:
     )
 
 
-def _listed(titles: Sequence[str]) -> str:
+def _list_titles(titles: Sequence[str]) -> str:
     return ", ".join(title.strip()[:40] for title in titles[:20])
 
 
-def repeated(titles: Sequence[str], header: Header) -> str | None:
+def find_repeated(titles: Sequence[str], header: Header) -> str | None:
     """The title of a needed column that two columns share."""
     keys = [key_of(title) for title in titles]
     used = (*header.names, *header.sequences, *header.optional.values())
@@ -205,21 +211,25 @@ def find_header(titles: Sequence[str], named: ColumnNames) -> Header | None:
     """The columns of these titles; None without both a name and a sequence column."""
     keys = [key_of(title) for title in titles]
     producer = producer_of(titles)
-    names = _chosen(titles, keys, named.name) if named.name is not None else _names(keys, producer)
+    names = (
+        _find_chosen(titles, keys, named.name)
+        if named.name is not None
+        else _find_name_columns(keys, producer)
+    )
     if named.sequence is not None:
-        found = [_chosen(titles, keys, title) for title in _titles_of(named.sequence, titles)]
+        found = [_find_chosen(titles, keys, title) for title in _titles_of(named.sequence, titles)]
         sequences = tuple(at for each in found for at in each) if all(found) else ()
     else:
-        sequences = _sequences(keys, producer)
+        sequences = _find_sequence_columns(keys, producer)
     if not names or not sequences or set(names) & set(sequences):
         return None
     used = {*names, *sequences}
     optional = {
         field: at
         for field, aliases in OPTIONAL.items()
-        if (at := _index(keys, aliases)) is not None and at not in used
+        if (at := _find_index(keys, aliases)) is not None and at not in used
     }
-    others = _others(titles, used | set(optional.values()))
+    others = _list_other_columns(titles, used | set(optional.values()))
     return Header(names, sequences, optional, others, producer, named.sequence is not None)
 
 
@@ -230,19 +240,19 @@ def _titles_of(named: str | None, titles: Sequence[str]) -> list[str]:
     return [named] if key_of(named) in map(key_of, titles) else [part.strip() for part in named.split(",")]
 
 
-def _names(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...]:
+def _find_name_columns(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...]:
     if producer and all(key_of(name) in keys for name in producer.names):
         return tuple(keys.index(key_of(name)) for name in producer.names)
-    at = _index(keys, NAME)
+    at = _find_index(keys, NAME)
     return () if at is None else (at,)
 
 
-def _sequences(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...]:
+def _find_sequence_columns(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...]:
     if producer:
-        return tuple(at for title in producer.sequences for at in _numbered(keys, title))
+        return tuple(at for title in producer.sequences for at in _find_numbered(keys, title))
     if key_of(PARTIAL) in keys:
         return ()  # nearly BoltzGen: `sequence` may also be the designed residues
-    at = _index(keys, SEQUENCE)
+    at = _find_index(keys, SEQUENCE)
     if at is not None:
         return (at,)
     for heavy, light in PAIRS:
@@ -251,7 +261,7 @@ def _sequences(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...
     return ()
 
 
-def _numbered(keys: Sequence[str], title: str) -> list[int]:
+def _find_numbered(keys: Sequence[str], title: str) -> list[int]:
     """The column of a title, or all that are numbered where it ends in `#`, by their numbers."""
     stem = key_of(title.removesuffix("#"))
     if not title.endswith("#"):
@@ -264,16 +274,16 @@ def _numbered(keys: Sequence[str], title: str) -> list[int]:
     return [at for _, at in sorted(found)]
 
 
-def _chosen(titles: Sequence[str], keys: Sequence[str], named: str) -> tuple[int, ...]:
+def _find_chosen(titles: Sequence[str], keys: Sequence[str], named: str) -> tuple[int, ...]:
     """The column that a user named, as written or but for case and separators."""
     written = [title.strip() for title in titles]
     if named.strip() in written:
         return (written.index(named.strip()),)
-    at = _index(keys, (named,))
+    at = _find_index(keys, (named,))
     return () if at is None else (at,)
 
 
-def _others(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...]:
+def _list_other_columns(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...]:
     """The columns without a meaning here; a title that is empty or repeated gets its column's number, from 1."""
     taken: dict[str, int] = {}
     for at, title in enumerate(titles):
@@ -284,7 +294,7 @@ def _others(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...
     return tuple((at, title) for title, at in taken.items())
 
 
-def _index(keys: Sequence[str], aliases: Sequence[str]) -> int | None:
+def _find_index(keys: Sequence[str], aliases: Sequence[str]) -> int | None:
     return next((keys.index(key) for alias in aliases if (key := key_of(alias)) in keys), None)
 
 
@@ -300,7 +310,7 @@ def without_loose_words(
         words = _TYPES if field == "type" else _TAGS
         for row in sample:
             cell = row[at] if at < len(row) else ""
-            known = words.get(_plain(cell))
+            known = words.get(_normalize_cell(cell))
             lacks = field == "type" and any(column not in optional for column in _NEEDED.get(known or "", ()))
             if cell and cell.casefold() != _ABSENT and (known is None or lacks):
                 del optional[field]
@@ -309,7 +319,7 @@ def without_loose_words(
     if not own:
         return header, []
     used = {*header.names, *header.sequences, *optional.values()}
-    return replace(header, optional=optional, others=_others(titles, used)), own
+    return replace(header, optional=optional, others=_list_other_columns(titles, used)), own
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +337,7 @@ def sequences_beside(header: Header, titles: Sequence[str], sample: Sequence[Seq
     not_designs = {
         at
         for title in (header.producer.not_designs if header.producer else ())
-        for at in _numbered(keys, title)
+        for at in _find_numbered(keys, title)
     }
     found, rivals, targets = [], [], []
     for at, key in enumerate(keys):
@@ -402,7 +412,7 @@ def metadata_of(given: dict[str, str], line: int, name: str, errors: SourceError
             errors.add(f"{field}: {problem}", line=line, name=name)
     if framework:
         metadata["framework_regions"] = framework
-    kind = _known(given, "type", _TYPES, "one of " + ", ".join(_TYPES.values()), line, name, errors)
+    kind = _read_word(given, "type", _TYPES, "one of " + ", ".join(_TYPES.values()), line, name, errors)
     missing = [column for column in _NEEDED.get(kind or "", ()) if column not in given]
     if missing:
         errors.add(
@@ -414,13 +424,13 @@ def metadata_of(given: dict[str, str], line: int, name: str, errors: SourceError
         metadata["type"] = kind
     elif "molecule_class" in given:
         _molecule_class(given, metadata)
-    tag = _known(given, "tag_location", _TAGS, "N or C", line, name, errors)
+    tag = _read_word(given, "tag_location", _TAGS, "N or C", line, name, errors)
     if tag:
         metadata["tag_location"] = tag
     return metadata
 
 
-def _known(
+def _read_word(
     given: dict[str, str],
     field: str,
     words: dict[str, str],
@@ -431,7 +441,7 @@ def _known(
 ) -> str | None:
     """The service's word for a cell; an unknown word is an error."""
     cell = given.get(field, _ABSENT)
-    word = words.get(_plain(cell))
+    word = words.get(_normalize_cell(cell))
     if word is None and cell.casefold() != _ABSENT:
         errors.add(
             f"{field} is {quoted(cell)}; write {choice}, leave it empty, or rename the column",
@@ -444,12 +454,12 @@ def _known(
 def _molecule_class(given: dict[str, str], metadata: dict[str, Any]) -> None:
     """A looser word than the type; it becomes the type if the row has all that the type needs."""
     cell = given["molecule_class"]
-    kind = _TYPES.get(_plain(cell))
+    kind = _TYPES.get(_normalize_cell(cell))
     if kind and all(column in given for column in _NEEDED.get(kind, ())):
         metadata["type"] = kind
     else:
         metadata["molecule_class"] = cell
 
 
-def _plain(cell: str) -> str:
+def _normalize_cell(cell: str) -> str:
     return cell.casefold().replace("_", "").replace("-", "").replace(" ", "")

@@ -121,7 +121,7 @@ def take_named_chains(rows: Rows, what: str, chains: Sequence[Chain], chosen: st
     written = (rows.extras[:], rows.controls, rows.metadata, rows.read.mutations[:])
     rows.keep([])
     for entry, parts in by_entry.items():
-        taken = [_named(parts, name) for name in wanted]
+        taken = [_find_named(parts, name) for name in wanted]
         if not all(taken):
             raise UnreadableFile(
                 f"{what}: no chain {chosen!r} in {entry}; it has {shown}; choose with {CHOOSE}",
@@ -134,7 +134,7 @@ def take_named_chains(rows: Rows, what: str, chains: Sequence[Chain], chosen: st
                 "amino acids only; take it out of the file if the plain chain is meant",
                 kept[0].line,
             )
-        _carry(rows, written, kept[0].row)
+        _carry_columns(rows, written, kept[0].row)
         rows.lines.append(kept[0].line)
         rows.names.append(f"{entry}_{'_'.join(wanted)}" if entry else "_".join(wanted))
         rows.residues.append(CHAIN_SEPARATOR.join(part.residues for part in kept))
@@ -150,7 +150,7 @@ def take_named_chains(rows: Rows, what: str, chains: Sequence[Chain], chosen: st
     rows.notes.append(f"{what}: chain {chosen} of each complex was taken, and the others were left out")
 
 
-def _carry(rows: Rows, written: tuple[Any, ...], row: int | None) -> None:
+def _carry_columns(rows: Rows, written: tuple[Any, ...], row: int | None) -> None:
     """The columns of the row that a chain was, for the design that it becomes."""
     extras, controls, metadata, mutations = written
     rows.extras.append("" if row is None else extras[row])
@@ -162,7 +162,7 @@ def _carry(rows: Rows, written: tuple[Any, ...], row: int | None) -> None:
         rows.read.mutations.append(mutations[row])
 
 
-def _named(parts: Sequence[Chain], name: str) -> Chain | None:
+def _find_named(parts: Sequence[Chain], name: str) -> Chain | None:
     exact = [part for part in parts if part.kind == _PROTEIN and name in part.names]
     if exact:
         return exact[0]
@@ -194,8 +194,8 @@ def read_document(rows: Rows, text: str, stem: str, chain: str | None) -> None:
     jobs = document if isinstance(document, list) else [document]
     chains = []
     for number, job in enumerate(jobs, 1):
-        entry = _entry(job, stem, number if len(jobs) > 1 else 0)
-        chains += list(_chains(job, entry))
+        entry = _name_entry(job, stem, number if len(jobs) > 1 else 0)
+        chains += list(_list_chains(job, entry))
     if not chains:
         raise UnreadableFile(
             f"{'JSON' if is_json else 'YAML'} without a list of sequences as Boltz and AlphaFold 3 have it; give FASTA or a table"
@@ -203,14 +203,14 @@ def read_document(rows: Rows, text: str, stem: str, chain: str | None) -> None:
     take_named_chains(rows, "AlphaFold 3 JSON" if is_json else "Boltz YAML", chains, chain)
 
 
-def _entry(job: Any, stem: str, number: int) -> str:
+def _name_entry(job: Any, stem: str, number: int) -> str:
     name = job.get("name") if isinstance(job, dict) else None
     if isinstance(name, str) and name.strip():
         return name.strip()
     return f"{stem}_{number}" if number else stem
 
 
-def _chains(job: Any, entry: str) -> Iterator[Chain]:
+def _list_chains(job: Any, entry: str) -> Iterator[Chain]:
     sequences = job.get("sequences") if isinstance(job, dict) else None
     letters = iter("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     for item in sequences if isinstance(sequences, list) else []:
@@ -221,10 +221,10 @@ def _chains(job: Any, entry: str) -> Iterator[Chain]:
             names = [str(each) for each in ids] if isinstance(ids, list) else [str(ids)] if ids else []
             names = names or [next(letters, "?") for _ in range(int(body.get("count", 1)))]
             plain = _PROTEIN if kind in {_PROTEIN, "proteinChain"} else str(kind)
-            bonds = [bond for bond in _bonds(job) if set(bond[::2]) & set(names)]
+            bonds = [bond for bond in _list_bonds(job) if set(bond[::2]) & set(names)]
             changes = (
-                *_changes(body),
-                *(f"a bond of {' and '.join(map(_atom, (bond[:2], bond[2:])))}" for bond in bonds),
+                *_list_changes(body),
+                *(f"a bond of {' and '.join(map(_name_atom, (bond[:2], bond[2:])))}" for bond in bonds),
             )
             yield Chain(entry, tuple(names), body.get("sequence", ""), 1, plain, changes=changes)
 
@@ -233,7 +233,7 @@ def _chains(job: Any, entry: str) -> Iterator[Chain]:
 _CHANGED = re.compile("modif|cycl|glycan|bond|link|ptm|stereo|chiral", re.IGNORECASE)
 
 
-def _changes(body: dict[str, Any]) -> Iterator[str]:
+def _list_changes(body: dict[str, Any]) -> Iterator[str]:
     """Modifications, cyclization and the like of one chain."""
     for key, value in body.items():
         if not value or not _CHANGED.search(str(key)):
@@ -247,7 +247,7 @@ def _changes(body: dict[str, Any]) -> Iterator[str]:
                 yield str(key) if change is True else f"{key} {change}"
 
 
-def _bonds(job: Any) -> Iterator[tuple[str, str, str, str]]:
+def _list_bonds(job: Any) -> Iterator[tuple[str, str, str, str]]:
     """Bonds that are named, chain and atom twice; those of two sulfurs are disulfides, which a protein makes itself."""
     constraints = job.get("constraints") if isinstance(job, dict) else None
     pairs = (
@@ -264,5 +264,5 @@ def _bonds(job: Any) -> Iterator[tuple[str, str, str, str]]:
             yield str(ends[0][0]), f"{ends[0][2]} {ends[0][1]}", str(ends[1][0]), f"{ends[1][2]} {ends[1][1]}"
 
 
-def _atom(end: tuple[str, str]) -> str:
+def _name_atom(end: tuple[str, str]) -> str:
     return f"{end[0]} {end[1]}"

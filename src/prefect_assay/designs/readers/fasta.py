@@ -66,7 +66,7 @@ def read_fasta(rows: Rows, blocks: Iterable[Block]) -> None:
         cut = 0 if records else cut
         rows.check_number()
         if len(rest) > 2 * MAX_RESIDUES:
-            rest, gone = _shortened(rest)
+            rest, gone = _shorten_record(rest)
             cut += gone
     _add_records(rows, line, [rest], 0, wrapping)
     _settle_wrapping(rows, wrapping)
@@ -94,7 +94,7 @@ def _add_records(rows: Rows, line: int, records: Sequence[str], cut: int, wrappi
             add_name(header.strip())
             add_residues(residues)
         else:
-            _add(rows, line, header, body, wrapping)
+            _add_record(rows, line, header, body, wrapping)
         line += ends + (2 if end else 1)
         if cut:
             line, cut = line + cut, 0
@@ -116,16 +116,16 @@ def name_records(rows: Rows, *, keep_native: bool) -> None:
         add_parents(rows)
 
 
-def _add(rows: Rows, line: int, header: str, body: str, wrapping: _Wrapping) -> None:
+def _add_record(rows: Rows, line: int, header: str, body: str, wrapping: _Wrapping) -> None:
     if header[2:3] == COMMENT and (pir := _PIR.match(header)):
         header, body = _open_pir(pir, line, body, wrapping)
     if COMMENT in body or HEADER in body:
         _add_by_line(rows, line, header, body, wrapping)
         return
-    _append(rows, line, header, body, wrapping)
+    _append_row(rows, line, header, body, wrapping)
 
 
-def _append(rows: Rows, line: int, header: str, body: str, wrapping: _Wrapping) -> None:
+def _append_row(rows: Rows, line: int, header: str, body: str, wrapping: _Wrapping) -> None:
     _note_wrapping(len(rows.names), body, wrapping)
     rows.lines.append(line)
     rows.names.append(header.strip())
@@ -137,11 +137,11 @@ def _add_by_line(rows: Rows, start: int, header: str, body: str, wrapping: _Wrap
     kept: list[str] = []
     for number, line in enumerate(body.split("\n"), start + 1):
         if is_header(line):
-            _append(rows, start, header, "\n".join(kept), wrapping)
+            _append_row(rows, start, header, "\n".join(kept), wrapping)
             start, header, kept = number, line.lstrip()[1:], []
         elif not line.startswith(COMMENT):
             kept.append(line)
-    _append(rows, start, header, "\n".join(kept), wrapping)
+    _append_row(rows, start, header, "\n".join(kept), wrapping)
 
 
 def _open_pir(pir: re.Match[str], line: int, body: str, wrapping: _Wrapping) -> tuple[str, str]:
@@ -198,7 +198,7 @@ def _settle_wrapping(rows: Rows, wrapping: _Wrapping) -> None:
         )
 
 
-def _shortened(record: str) -> tuple[str, int]:
+def _shorten_record(record: str) -> tuple[str, int]:
     """A record that is longer than any protein, cut to what is enough to refuse it, and the number of lines that are gone."""
     header, _, body = record.partition("\n")
     if len(body) <= 2 * MAX_RESIDUES or HEADER in body or COMMENT in body:

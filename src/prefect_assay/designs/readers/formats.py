@@ -21,12 +21,12 @@ from prefect_assay.designs.readers.columns import (
     Beside,
     ColumnNames,
     Header,
-    explain,
+    explain_missing,
     find_header,
+    find_repeated,
     is_control,
     is_missing,
     metadata_of,
-    repeated,
     sequence_of,
     sequences_beside,
     without_loose_words,
@@ -38,7 +38,7 @@ from prefect_assay.designs.readers.complexes import (
     take_chains,
 )
 from prefect_assay.designs.readers.fasta import is_header, name_records, read_fasta
-from prefect_assay.designs.readers.producers import nearly
+from prefect_assay.designs.readers.producers import find_near_match
 from prefect_assay.designs.readers.records import Rows, SourceErrors, name_key
 from prefect_assay.designs.scores import score_direction
 from prefect_assay.designs.tables import (
@@ -77,7 +77,7 @@ _DOCUMENT: Final = 16 * 1024 * 1024
 _UNIT: Final = "\x1f"  # between the cells of one row; ASCII's own separator, which no spreadsheet writes
 
 
-def fill(rows: Rows, found: Content, errors: SourceErrors, reading: ReadingOptions, stem: str) -> None:
+def read_rows(rows: Rows, found: Content, errors: SourceErrors, reading: ReadingOptions, stem: str) -> None:
     """Add the designs of any format to `rows`; the first meaningful line decides which. `stem` names what has no name.
 
     Raises:
@@ -98,7 +98,7 @@ def fill(rows: Rows, found: Content, errors: SourceErrors, reading: ReadingOptio
                 rows.notes += found.notes
                 return
             if looks_like_document(first.line):
-                read_document(rows, _text(first.rest), stem, reading.chain)
+                read_document(rows, _join_text(first.rest), stem, reading.chain)
                 rows.notes += found.notes
                 return
             table = text_table(first.rest, accepts, found.notes)
@@ -113,7 +113,7 @@ def _no_table(error: NoHeader, columns: ColumnNames) -> str:
     if _BARE.fullmatch(error.text.strip()):
         return "a sequence without a name; put a line '>name' above it"
     kind = next((what for pattern, what in _KINDS if pattern.match(error.text)), None)
-    return f"this looks like {kind}" if kind else explain(error.titles, columns)
+    return f"this looks like {kind}" if kind else explain_missing(error.titles, columns)
 
 
 def _format_of(found: Content, table: Table) -> str:
@@ -124,7 +124,7 @@ def _format_of(found: Content, table: Table) -> str:
     )
 
 
-def _text(blocks: Iterator[Block]) -> str:
+def _join_text(blocks: Iterator[Block]) -> str:
     lines: list[str] = []
     size = 0
     for _, block in blocks:
@@ -177,8 +177,8 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
     """Add the rows below the header."""
     header = find_header(table.titles, columns)
     if header is None:
-        raise UnreadableFile(explain(table.titles, columns), table.line)
-    if twice := repeated(table.titles, header):
+        raise UnreadableFile(explain_missing(table.titles, columns), table.line)
+    if twice := find_repeated(table.titles, header):
         raise UnreadableFile(f"two columns are called {twice!r}; rename one", table.line)
     sample = list(itertools.islice(table.rows, _SAMPLE))
     cells = [row for _, row in sample]
@@ -187,7 +187,7 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
         rows.notes.append(f"kept as columns of the designer's own: {', '.join(own)}")
     aside = sequences_beside(header, table.titles, cells)
     reader = _Reader(rows, table, header, aside, errors)
-    _describe(rows, table, header, aside, reader)
+    _describe_columns(rows, table, header, aside, reader)
     for line, row in itertools.chain(sample, table.rows):
         if misfit := table.misfit(row):
             errors.add(misfit, line=line)
@@ -198,7 +198,7 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
     reader.tell_runs_apart()
 
 
-def _describe(rows: Rows, table: Table, header: Header, aside: Beside, reader: "_Reader") -> None:
+def _describe_columns(rows: Rows, table: Table, header: Header, aside: Beside, reader: "_Reader") -> None:
     """What the report says about the columns."""
     producer, titles = header.producer, table.titles
     read = rows.read
@@ -219,7 +219,7 @@ def _describe(rows: Rows, table: Table, header: Header, aside: Beside, reader: "
         rows.notes.append(
             f"a table of {producer.name}: {read.columns['sequence']} holds the proteins; not taken: {', '.join(aside.titles)}"
         )
-    elif producer is None and (near := nearly(titles)):
+    elif producer is None and (near := find_near_match(titles)):
         rows.notes.append(
             f"nearly a table of {near[0]}, which also has {near[1]}: read as a table of no known producer"
         )
@@ -260,7 +260,7 @@ class _Reader:
         titles = tuple(title for _, title in header.others)
         added = ((METHOD, self._method),) if self._method else ()
         parents = PARENT_COLUMNS[1] if self._parent or self._copied else None
-        rows.unpack = partial(_unpacked, titles, added, parents, self._copied)
+        rows.unpack = partial(_unpack_columns, titles, added, parents, self._copied)
 
     def roles(self) -> dict[str, str]:
         """The columns of parent and method, for the report."""
@@ -275,23 +275,23 @@ class _Reader:
     def add(self, row: list[str], line: int) -> None:
         """Add one design."""
         rows, header = self._rows, self._header
-        name = "_".join(_cell(row, at) for at in header.names)
+        name = "_".join(_get_cell(row, at) for at in header.names)
         if header.optional:
             self._add_optional(row, line, name)
         residues = sequence_of(header, row)
         for at in header.sequences[1:] and header.sequences:
-            if is_missing(_cell(row, at)):
+            if is_missing(_get_cell(row, at)):
                 self._without.setdefault(at, []).append(name)
         if self._aside.rivals:
             self._compare(row, residues, line)
         for target in self._aside.targets:
-            if (cell := _cell(row, target)) and len(rows.read.targets) < _TARGETS:
+            if (cell := _get_cell(row, target)) and len(rows.read.targets) < _TARGETS:
                 rows.read.targets[cell.upper()] = None
         if self._mutations is not None:
-            rows.read.mutations.append(_cell(row, self._mutations))
+            rows.read.mutations.append(_get_cell(row, self._mutations))
         if self._parts or self._run is not None:
             self._keep_run(row, line)
-        cells = [_cell(row, each).replace(_UNIT, " ") for each, _ in header.others]
+        cells = [_get_cell(row, each).replace(_UNIT, " ") for each, _ in header.others]
         if self._parent:
             cells.append(self._parent.parent_in(name) or "")
         rows.lines.append(line)
@@ -305,7 +305,7 @@ class _Reader:
         given = {
             field: cell
             for field, at in self._header.optional.items()
-            if not is_missing(cell := _cell(row, at))
+            if not is_missing(cell := _get_cell(row, at))
         }
         if is_control(given.get("control"), line, name, self._errors):
             rows.controls.add(len(rows.names))
@@ -323,8 +323,8 @@ class _Reader:
     def _compare(self, row: list[str], residues: str, line: int) -> None:
         """Stop where another column of sequences differs: either may be the design."""
         for at in self._aside.rivals:
-            other = _cell(row, at)
-            if other and _same(other) != _same(residues):
+            other = _get_cell(row, at)
+            if other and _fold_residues(other) != _fold_residues(residues):
                 taken = ", ".join(self._titles[each] for each in self._header.sequences)
                 rival = self._titles[at]
                 raise UnreadableFile(
@@ -338,7 +338,7 @@ class _Reader:
         missing = len(self._rows.names) - len(self._runs)
         self._runs += [""] * missing  # rows before the first repeated header
         self._part_of += [0] * (len(self._rows.names) - len(self._part_of))
-        self._runs.append(_cell(row, self._run) if self._run is not None else "")
+        self._runs.append(_get_cell(row, self._run) if self._run is not None else "")
         self._part_of.append(bisect_right(self._parts, line))
 
     def tell_runs_apart(self) -> None:
@@ -388,11 +388,11 @@ def _with_run(unpack: Callable[[str], dict[str, str]], extra: str) -> dict[str, 
     return {**unpack(rest), "run": run}
 
 
-def _same(residues: str) -> str:
+def _fold_residues(residues: str) -> str:
     return "".join(residues.split()).upper().removesuffix("*").replace("/", ":")
 
 
-def _unpacked(
+def _unpack_columns(
     titles: tuple[str, ...],
     added: tuple[tuple[str, str], ...],
     parent: str | None,
@@ -404,16 +404,16 @@ def _unpacked(
     The parent is the cell of the column `copied`, or the last cell.
     """
     cells = extra.split(_UNIT)
-    found = {title: cell for title, cell in zip(titles, cells, strict=False) if _filled(cell)}
+    found = {title: cell for title, cell in zip(titles, cells, strict=False) if _is_filled(cell)}
     if parent and (value := found.get(copied) if copied else cells[-1] if len(cells) > len(titles) else None):
         found[parent] = value
     found.update(added)
     return found
 
 
-def _cell(row: list[str], at: int) -> str:
+def _get_cell(row: list[str], at: int) -> str:
     return row[at] if at < len(row) else ""
 
 
-def _filled(cell: str) -> bool:
+def _is_filled(cell: str) -> bool:
     return cell.casefold() not in _EMPTY

@@ -55,14 +55,14 @@ def first_words(headers: Sequence[str]) -> tuple[list[str], list[str]] | None:
     """
     if not any(" " in header or "\t" in header for header in headers):
         return None
-    words = [_word(header) for header in headers]
+    words = [_first_word(header) for header in headers]
     rests = [header[len(word) :].lstrip(" \t,;") for header, word in zip(headers, words, strict=True)]
     written = sum(1 for header in headers if header)
     unique = len({name_key(word) for word in words if word}) == written
     return (words if unique else list(headers)), rests
 
 
-def _word(header: str) -> str:
+def _first_word(header: str) -> str:
     word = header.partition(" ")[0].partition("\t")[0]
     return word.rstrip(",;") if len(word) < len(header) else word
 
@@ -91,7 +91,7 @@ class _Backbone:
 def is_mpnn(headers: Sequence[str]) -> bool:
     """Return True if any of the headers is a sample's."""
     return any(
-        ("sample=" in header or ", id=" in header) and _sample(header) is not None for header in headers
+        ("sample=" in header or ", id=" in header) and _match_sample(header) is not None for header in headers
     )
 
 
@@ -102,23 +102,23 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
     natives = []
     backbone = _Backbone()
     inputs = Counter(
-        _backbone(header).name
+        _read_backbone(header).name
         for at, header in enumerate(headers)
-        if _sample(header) is None and _is_native(headers, at)
+        if _match_sample(header) is None and _is_native(headers, at)
     )
     runs: Counter[str] = Counter()
     ligand = False
     names, extras = [], []
     for at, header in enumerate(headers):
-        sample = _sample(header)
+        sample = _match_sample(header)
         if sample is None and _is_native(headers, at):
             natives.append(at)
-            backbone = _backbone(header)
+            backbone = _read_backbone(header)
             runs[backbone.name] += 1
             if inputs[backbone.name] > 1:
                 backbone.run = f"_run{runs[backbone.name]}"
             names.append(backbone.name)
-            extras.append(_packed(backbone.columns))
+            extras.append(_pack_columns(backbone.columns))
         elif sample is None:
             names.append(header)
             extras.append("")
@@ -126,7 +126,7 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
         else:
             ligand = ligand or "native" in sample.groupdict()
             names.append(_sample_name(sample, backbone, seen))
-            extras.append(_packed(_sample_columns(header, sample, backbone)))
+            extras.append(_pack_columns(_sample_columns(header, sample, backbone)))
         rows.residues[at] = rows.residues[at].replace(_CHAINS, CHAIN_SEPARATOR)
     rows.names, rows.extras = names, extras
     rows.read.producer = "LigandMPNN" if ligand else "ProteinMPNN"
@@ -171,7 +171,7 @@ def add_parents(rows: Rows) -> None:
     rows.read.columns |= {"parent": "part of the name"}
 
 
-def _sample(header: str) -> re.Match[str] | None:
+def _match_sample(header: str) -> re.Match[str] | None:
     return _PROTEIN_SAMPLE.fullmatch(header) or _LIGAND_SAMPLE.fullmatch(header)
 
 
@@ -179,15 +179,15 @@ def _is_native(headers: Sequence[str], at: int) -> bool:
     """A record directly above its samples: ProteinMPNN's carry no name, LigandMPNN's carry the native's."""
     if at + 1 == len(headers):
         return False
-    below = _sample(headers[at + 1])
+    below = _match_sample(headers[at + 1])
     if below is None:
         return False
     if "native" not in below.groupdict():
         return True
-    return below["native"] == _backbone(headers[at]).name and bool(_LIGAND_NATIVE.fullmatch(headers[at]))
+    return below["native"] == _read_backbone(headers[at]).name and bool(_LIGAND_NATIVE.fullmatch(headers[at]))
 
 
-def _backbone(header: str) -> _Backbone:
+def _read_backbone(header: str) -> _Backbone:
     name, _, rest = header.partition(", ")
     return _Backbone(name.strip(), header_fields(rest))
 
@@ -212,7 +212,7 @@ def _sample_columns(header: str, sample: re.Match[str], backbone: _Backbone) -> 
     return ({"backbone": native, "parent": native} if native else {}) | own | shared
 
 
-def _packed(columns: dict[str, str]) -> str:
+def _pack_columns(columns: dict[str, str]) -> str:
     """The columns as `header_fields` reads them."""
     return ", ".join(f"{title}={value}" for title, value in columns.items())
 

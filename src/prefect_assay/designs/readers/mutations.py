@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from prefect_assay.designs.doubt import KEEP, spread
+from prefect_assay.designs.doubt import KEEP, pick_evenly
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
@@ -59,21 +59,21 @@ def check_mutations(names: Sequence[str], residues: Sequence[str]) -> Mutated:
         name, found, _ = next(row for row in rows if row[2] == chain)
         return Mutated(
             f"{count:,} of {len(rows):,} rows with names of mutations such as {quoted(name)} have the same residues: the wild type in "
-            f"every row? {_fault(chain, found)}{_HELP}"
+            f"every row? {_explain_mismatch(chain, found)}{_HELP}"
         )
-    return _compared(spread(rows, _SAMPLE))
+    return _compare_numberings(pick_evenly(rows, _SAMPLE))
 
 
-def _fault(chain: str, found: Sequence[Mutation]) -> str:
+def _explain_mismatch(chain: str, found: Sequence[Mutation]) -> str:
     wild, at, _ = found[0]
     if 0 < at <= len(chain) and chain[at - 1] != wild:
         return f"Residue {at} is {chain[at - 1]}, not even {wild}. "
     return ""
 
 
-def _compared(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -> Mutated:
+def _compare_numberings(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -> Mutated:
     """With the one numbering that most rows agree on."""
-    fits, wild = _best(rows, 2), _best(rows, 0)
+    fits, wild = _find_best(rows, 2), _find_best(rows, 0)
     if len(fits) >= _MOST * len(rows):
         wrong = [rows[at][0] for at in range(len(rows)) if at not in fits]
         return (
@@ -91,7 +91,7 @@ def _compared(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -> Mutated:
     return Mutated(said=what)
 
 
-def _best(rows: Sequence[tuple[str, tuple[Mutation, ...], str]], side: int) -> set[int]:
+def _find_best(rows: Sequence[tuple[str, tuple[Mutation, ...], str]], side: int) -> set[int]:
     """The rows that have these letters of all their mutations, wild (0) or new (2), in the best of all numberings."""
     by_shift: dict[int, set[int]] = {}
     for row, (_, found, chain) in enumerate(rows):

@@ -125,7 +125,7 @@ def producer_of(titles: Sequence[str]) -> Producer | None:
     return next((each for each in PRODUCERS if all(key_of(mark) in keys for mark in each.marks)), None)
 
 
-def nearly(titles: Sequence[str]) -> tuple[str, str] | None:
+def find_near_match(titles: Sequence[str]) -> tuple[str, str] | None:
     """A producer whose table this nearly is, and what it lacks: one of three marks or more."""
     keys = set(map(key_of, titles))
     for each in PRODUCERS:

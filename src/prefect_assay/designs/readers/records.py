@@ -175,7 +175,7 @@ class Rows:
         raise UnreadableFile(f"more than {self.limit:,} sequences; divide them into several files", line)
 
 
-def checked(rows: Rows, source: str, errors: SourceErrors, *, as_protein: bool = False) -> Pool:
+def check_rows(rows: Rows, source: str, errors: SourceErrors, *, as_protein: bool = False) -> Pool:
     """The designs with duplicates set aside; findings go to `errors`, and their designs are left out.
 
     With `as_protein` residues that look like nucleotides are taken as amino acids.
@@ -188,7 +188,7 @@ def checked(rows: Rows, source: str, errors: SourceErrors, *, as_protein: bool =
         and len(set(rows.residues)) == len(rows.residues)
         and all(rows.residues)
     ):
-        return _pool(rows, source, range(len(rows.residues)), [], [])
+        return _make_pool(rows, source, range(len(rows.residues)), [], [])
     known_residues: dict[str | tuple[str, str], int] = {}  # by the position of the first
     kept: list[int] = []
     duplicates: list[tuple[str, str]] = []
@@ -214,10 +214,10 @@ def checked(rows: Rows, source: str, errors: SourceErrors, *, as_protein: bool =
                 line=rows.lines[at],
                 name=rows.names[at],
             )
-    return _pool(rows, source, kept, duplicates, spare)
+    return _make_pool(rows, source, kept, duplicates, spare)
 
 
-def _pool(
+def _make_pool(
     rows: Rows, source: str, kept: Sequence[int], duplicates: list[tuple[str, str]], spare: list[str]
 ) -> Pool:
     every = len(kept) == len(rows.names)
@@ -255,7 +255,9 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
     lower: list[str] = []
     for at in _unusual_texts(rows.residues):
         text = rows.residues[at]
-        rows.residues[at] = _letters(text, rows.lines[at], rows.names[at], errors, as_protein=as_protein)
+        rows.residues[at] = _read_residues(
+            text, rows.lines[at], rows.names[at], errors, as_protein=as_protein
+        )
         if rows.residues[at]:
             short += [
                 (at, place)
@@ -356,19 +358,21 @@ def is_nucleotides(residues: str) -> bool:
     return sum(counts) >= _MOSTLY_BASES * len(residues) and kinds >= _KINDS_OF_BASES
 
 
-def _letters(text: str, line: int, name: str, errors: SourceErrors, *, as_protein: bool) -> str:
+def _read_residues(text: str, line: int, name: str, errors: SourceErrors, *, as_protein: bool) -> str:
     """The residues in upper case without white space and closing stops; empty when they are wrong, which is noted."""
     written = text.split(CHAIN_SEPARATOR)
     chains = ["".join(chain.split()).removesuffix(STOP) for chain in written]
     residues = CHAIN_SEPARATOR.join(chains)
-    problem = _problem(residues, chains, as_protein=as_protein, written=written)
+    problem = _find_problem(residues, chains, as_protein=as_protein, written=written)
     if problem:
         errors.add(problem, line=line, name=name)
         return ""
     return residues.upper()
 
 
-def _problem(residues: str, chains: Sequence[str], *, as_protein: bool, written: Sequence[str]) -> str | None:
+def _find_problem(
+    residues: str, chains: Sequence[str], *, as_protein: bool, written: Sequence[str]
+) -> str | None:
     if not as_protein and any(is_nucleotides(chain.upper()) for chain in chains):
         return (
             "these are nucleotides (DNA or RNA), not a protein: translate them; --as-protein (in a form: as_protein) "
@@ -400,7 +404,7 @@ def _mixed_case(residues: str) -> str | None:
 
 
 def _letters_error(foreign: list[tuple[int, str]]) -> str:
-    places = listed([f"{_letter(letter)} at position {at}" for at, letter in foreign], _LISTED)
+    places = listed([f"{_describe_letter(letter)} at position {at}" for at, letter in foreign], _LISTED)
     hints = dict.fromkeys(_HINTS[key] for _, letter in foreign if (key := letter.upper()) in _HINTS)
     if {letter for _, letter in foreign} == {"/"}:
         hints |= {"--chain (in a form: chain) takes one of them": ""}
@@ -408,5 +412,5 @@ def _letters_error(foreign: list[tuple[int, str]]) -> str:
     return f"not an amino acid: {places} ({hint})"
 
 
-def _letter(letter: str) -> str:
+def _describe_letter(letter: str) -> str:
     return repr(letter) if letter.isascii() and letter.isprintable() else f"U+{ord(letter):04X}"

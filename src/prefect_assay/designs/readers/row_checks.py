@@ -35,7 +35,7 @@ def compare_rows_with_columns(rows: Rows) -> None:
         _compare_designed(rows)
 
 
-def _ask(rows: Rows, places: list[int], what: str, advice: str) -> None:
+def _add_question(rows: Rows, places: list[int], what: str, advice: str) -> None:
     if places:
         names = listed([quoted(rows.names[index]) for index in places], _LISTED)
         rows.read.asked.append(f"{many(len(places), 'row')}, {names}: {what}; {advice}")
@@ -44,7 +44,7 @@ def _ask(rows: Rows, places: list[int], what: str, advice: str) -> None:
 def _compare_sides(rows: Rows) -> None:
     """Columns of heavy and light chains, against the domains that are in them."""
     wrong = [index for index, residues in enumerate(rows.residues) if not _sides_agree(residues)]
-    _ask(
+    _add_question(
         rows,
         wrong,
         f"the residues of {rows.read.columns['sequence']} are not a heavy and a light chain in this order",
@@ -65,14 +65,14 @@ def _sides_agree(residues: str) -> bool:
 def _compare_constructs(rows: Rows) -> None:
     """Rows of several chains that are called a single chain, or that have a linker."""
     cells = "\n".join((*rows.names, *rows.extras)).casefold()
-    if not rows.metadata and not _SINGLE_CHAIN.search(cells) and "linker" not in _titles(rows):
+    if not rows.metadata and not _SINGLE_CHAIN.search(cells) and "linker" not in _list_titles(rows):
         return
     wrong = [
         index
         for index, residues in enumerate(rows.residues)
         if CHAIN_SEPARATOR in residues and any(_is_single_chain(rows, index))
     ]
-    _ask(
+    _add_question(
         rows,
         wrong,
         "it is called a single chain or has a linker, and is read as several chains",
@@ -80,7 +80,7 @@ def _compare_constructs(rows: Rows) -> None:
     )
 
 
-def _titles(rows: Rows) -> str:
+def _list_titles(rows: Rows) -> str:
     return key_of(" ".join(title for extra in rows.extras[:1] for title in rows.unpack(extra)))
 
 
@@ -99,7 +99,7 @@ def _is_single_chain(rows: Rows, index: int) -> Iterator[bool]:
 def _compare_designed(rows: Rows) -> None:
     """The designed residues of BoltzGen are all in the chains, in their order; else a designed chain is not in the table."""
     wrong = [index for index in range(len(rows.names)) if not all(_designed_agree(rows, index))]
-    _ask(
+    _add_question(
         rows,
         wrong,
         "the residues of designed_sequence are not all in the chain, so another designed chain is missing",

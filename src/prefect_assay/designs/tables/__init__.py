@@ -3,7 +3,7 @@
 Designs, histories and landscapes are read through this package. It knows nothing of what the columns mean, of paths or of S3.
 """
 
-from prefect_assay.designs.tables.content import Content, Sheet, content
+from prefect_assay.designs.tables.content import Content, Sheet, read_content
 from prefect_assay.designs.tables.errors import NoHeader, UnreadableFile
 from prefect_assay.designs.tables.table import (
     Row,
@@ -21,8 +21,8 @@ __all__ = [
     "Sheet",
     "Table",
     "UnreadableFile",
-    "content",
     "key_of",
+    "read_content",
     "read_table",
     "sheet_table",
     "text_table",

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 from prefect_assay.designs.tables.errors import UnreadableFile
-from prefect_assay.designs.tables.text import Block, blocks
+from prefect_assay.designs.tables.text import Block, read_blocks
 from prefect_assay.designs.tables.workbook import Layout, layouts_of
 from prefect_assay.service.words import many
 
@@ -71,7 +71,7 @@ class Content:
     notes: list[str] = field(default_factory=list)
 
 
-def content(stream: BinaryIO, limit: int) -> Content:
+def read_content(stream: BinaryIO, limit: int) -> Content:
     """The content of any file that is read here; `limit` is the most characters of text.
 
     Raises:
@@ -85,7 +85,7 @@ def _content(stream: BinaryIO, limit: int, notes: list[str], depth: int) -> Cont
     try:
         head = buffered.peek(_HEAD)[:_HEAD]
     except _DAMAGED as error:
-        raise _damaged(error) from None
+        raise _report_damage(error) from None
     for magic, cause in _REFUSED:
         if head.startswith(magic):
             raise UnreadableFile(f"this {cause}")
@@ -95,15 +95,17 @@ def _content(stream: BinaryIO, limit: int, notes: list[str], depth: int) -> Cont
             notes.append(f"unpacked from {kind}")
             return _content(_Unpacked(unpack(buffered), kind), limit, notes, depth - 1)  # type: ignore[arg-type]
     if head.startswith(_ZIP):
-        return _from_zip(_whole(buffered), limit, notes, depth)
+        return _from_zip(_read_whole(buffered), limit, notes, depth)
     if head.startswith(_OLD_WORKBOOK):
         notes.append(
             "rows that are hidden in an xls file are not told apart: save it as xlsx if rows were filtered"
         )
-        return Content("xls", sheets=_sheets(_whole(buffered), {}), notes=notes)
+        return Content("xls", sheets=_read_sheets(_read_whole(buffered), {}), notes=notes)
     if head.startswith(_PARQUET):
-        return Content("Parquet", sheets=(Sheet("", _parquet_rows(_whole(buffered), limit)),), notes=notes)
-    return Content("text", lines=blocks(buffered, limit, notes), notes=notes)
+        return Content(
+            "Parquet", sheets=(Sheet("", _parquet_rows(_read_whole(buffered), limit)),), notes=notes
+        )
+    return Content("text", lines=read_blocks(buffered, limit, notes), notes=notes)
 
 
 class _Unpacked(io.RawIOBase):
@@ -120,12 +122,12 @@ class _Unpacked(io.RawIOBase):
         try:
             data = self._stream.read(len(buffer))
         except _DAMAGED as error:
-            raise _damaged(error, self._kind) from None
+            raise _report_damage(error, self._kind) from None
         buffer[: len(data)] = data
         return len(data)
 
 
-def _damaged(error: Exception, kind: str = "") -> UnreadableFile:
+def _report_damage(error: Exception, kind: str = "") -> UnreadableFile:
     what = f"the {kind} data are" if kind else "the file is"
     return UnreadableFile(
         f"{what} damaged or incomplete ({type(error).__name__}); copy or write the file again"
@@ -137,11 +139,11 @@ def _check_depth(depth: int) -> None:
         raise UnreadableFile("a compressed file in a compressed file in another one; unpack it first")
 
 
-def _whole(stream: Any) -> bytes:
+def _read_whole(stream: Any) -> bytes:
     try:
         data: bytes = stream.read(WHOLE_BYTES + 1)
     except _DAMAGED as error:
-        raise _damaged(error) from None
+        raise _report_damage(error) from None
     if len(data) > WHOLE_BYTES:
         raise UnreadableFile(f"larger than {WHOLE_BYTES:,} bytes; write the table as CSV")
     return data
@@ -151,7 +153,7 @@ def _from_zip(data: bytes, limit: int, notes: list[str], depth: int) -> Content:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile as error:
-        raise _damaged(error, "zip") from None
+        raise _report_damage(error, "zip") from None
     names = [each.filename for each in archive.infolist()]
     if sum(each.file_size for each in archive.infolist()) > UNPACKED_BYTES:
         raise UnreadableFile(
@@ -160,7 +162,7 @@ def _from_zip(data: bytes, limit: int, notes: list[str], depth: int) -> Content:
     if "[Content_Types].xml" in names or "content.xml" in names:
         kind = "ods" if "content.xml" in names else "xlsx"
         _check_ratio(sum(each.file_size for each in archive.infolist()), len(data))
-        return Content(kind, sheets=_sheets(data, layouts_of(archive)), notes=notes)
+        return Content(kind, sheets=_read_sheets(data, layouts_of(archive)), notes=notes)
     _check_depth(depth)
     members = [each for each in archive.infolist() if _is_member(each)]
     if len(members) != 1:
@@ -194,7 +196,7 @@ def _check_ratio(unpacked: int, packed: int) -> None:
         )
 
 
-def _sheets(data: bytes, layouts: Mapping[str, Layout]) -> tuple[Sheet, ...]:
+def _read_sheets(data: bytes, layouts: Mapping[str, Layout]) -> tuple[Sheet, ...]:
     """The sheets, whose rows are read when they are asked for, one sheet after the other."""
     try:
         import python_calamine as calamine  # noqa: PLC0415  an optional extra
@@ -212,7 +214,7 @@ def _sheets(data: bytes, layouts: Mapping[str, Layout]) -> tuple[Sheet, ...]:
         with _named_workbook_errors(calamine):
             table = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
         for number, row in enumerate(table, 1):
-            cells = [_text(cell) for cell in row]
+            cells = [_format_cell(cell) for cell in row]
             for column, error in layout.errors.get(number, {}).items():
                 cells[column - 1] = error
             yield cells
@@ -253,7 +255,7 @@ def _parquet_rows(data: bytes, limit: int) -> Iterator[Cells]:
             )
         yield list(file.schema_arrow.names)
         for batch in file.iter_batches(batch_size=max(1, min(_BATCH_ROWS, _BATCH_BYTES // (largest + 1)))):
-            columns = [[_text(cell) for cell in column.to_pylist()] for column in batch.columns]
+            columns = [[_format_cell(cell) for cell in column.to_pylist()] for column in batch.columns]
             limit -= sum(len(cell) for column in columns for cell in column)
             if limit < 0:
                 raise UnreadableFile("more characters than are read; divide the file into several")
@@ -264,7 +266,7 @@ def _parquet_rows(data: bytes, limit: int) -> Iterator[Cells]:
         ) from None
 
 
-def _text(cell: Any) -> str:
+def _format_cell(cell: Any) -> str:
     """A cell as a person would type it: 12 for 12.0, a day without its midnight."""
     if cell is None:
         return ""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
-from prefect_assay.designs.tables.content import Sheet, content
+from prefect_assay.designs.tables.content import Sheet, read_content
 from prefect_assay.designs.tables.errors import NoHeader, UnreadableFile
 from prefect_assay.designs.tables.text import Block
 from prefect_assay.designs.tables.workbook import Layout
@@ -91,7 +91,7 @@ def read_table(data: bytes | BinaryIO, accepts: Accepts = any_titles, *, limit: 
         UnreadableFile: it is not a table, or is damaged; also later, while rows are read.
         NoHeader: it has no header that is accepted.
     """
-    found = content(io.BytesIO(data) if isinstance(data, bytes) else data, limit)
+    found = read_content(io.BytesIO(data) if isinstance(data, bytes) else data, limit)
     if found.lines is None:
         return sheet_table(found.sheets, accepts, found.notes)
     return text_table(found.lines, accepts, found.notes)
@@ -121,7 +121,7 @@ def text_table(lines: Iterable[Block], accepts: Accepts, notes: list[str] | None
     raise UnreadableFile("empty")
 
 
-def _below(lines: Iterator[Block], height: int) -> Iterator[Block]:
+def _skip_lines(lines: Iterator[Block], height: int) -> Iterator[Block]:
     """Without the first lines."""
     for number, block in lines:
         if height < len(block):
@@ -192,7 +192,7 @@ def find_header(line: str, accepts: Accepts, hinted: str | None = None) -> tuple
     return max(found, key=lambda each: len(each[0]), default=None)
 
 
-def reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+def make_reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     """A csv reader of one dialect."""
     # The limit is global to the process. Raised always, so that a file reads the same after other readers and before.
     csv.field_size_limit(_FIELD_LIMIT)
@@ -204,7 +204,7 @@ def reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 def cells_of(line: str, delimiter: str) -> list[str]:
     """The cells of one line; no cells when it does not parse."""
     try:
-        return next(reader([part + "\n" for part in line.split("\n")], delimiter), [])
+        return next(make_reader([part + "\n" for part in line.split("\n")], delimiter), [])
     except csv.Error:
         return []
 
@@ -214,8 +214,8 @@ def _text_rows(
 ) -> Table:
     titles, delimiter = header
     at = _Position()
-    rows = _parsed(reader(at.feed(_below(lines, height)), delimiter), at, delimiter)
-    return _table(titles, line, delimiter, rows, notes)
+    rows = _parse_rows(make_reader(at.feed(_skip_lines(lines, height)), delimiter), at, delimiter)
+    return _make_table(titles, line, delimiter, rows, notes)
 
 
 class _Position:
@@ -233,7 +233,7 @@ class _Position:
                 yield line + "\n"
 
 
-def _parsed(table: Iterator[list[str]], at: _Position, delimiter: str) -> Iterator[Row]:
+def _parse_rows(table: Iterator[list[str]], at: _Position, delimiter: str) -> Iterator[Row]:
     """UnreadableFile for broken quoting, after which no row can be trusted."""
     while True:
         at.fresh = True
@@ -287,7 +287,7 @@ def sheet_table(sheets: Iterable[Sheet], accepts: Accepts, notes: list[str] | No
         titles = titles[:-1]
     numbered = [(number, [cell.strip() for cell in cells]) for number, cells in enumerate(rows, at + 2)]
     _check_layout(sheet.layout, titles, numbered, notes)
-    return _table(titles, at + 1, None, iter(numbered), notes)
+    return _make_table(titles, at + 1, None, iter(numbered), notes)
 
 
 def _check_layout(layout: Layout, titles: Sequence[str], rows: Sequence[Row], notes: list[str]) -> None:
@@ -319,16 +319,16 @@ def _check_layout(layout: Layout, titles: Sequence[str], rows: Sequence[Row], no
         notes.append(f"columns that are hidden in the sheet are read like the others: {', '.join(columns)}")
 
 
-def _table(
+def _make_table(
     titles: Sequence[str], line: int, delimiter: str | None, rows: Iterator[Row], notes: list[str]
 ) -> Table:
     plain = tuple(" ".join(title.split()) for title in titles)
     table = Table(plain, line, delimiter, iter(()), notes=notes)
-    table.rows = _rows(table, rows)
+    table.rows = _clean_rows(table, rows)
     return table
 
 
-def _rows(table: Table, rows: Iterator[Row]) -> Iterator[Row]:
+def _clean_rows(table: Table, rows: Iterator[Row]) -> Iterator[Row]:
     """The rows with something in them, without repeated headers, and with decimal points."""
     titles, parts = table.titles, table.parts
     header = [" ".join(title.split()) for title in titles]

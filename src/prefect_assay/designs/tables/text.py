@@ -55,14 +55,14 @@ class _Decoded:
             self._notes.append(
                 "not UTF-8: read as Windows-1252, the usual encoding of Western European spreadsheets"
             )
-        return _BYTES.sub(_western, text)
+        return _BYTES.sub(_decode_western, text)
 
 
-def _western(found: re.Match[str]) -> str:
+def _decode_western(found: re.Match[str]) -> str:
     return bytes([ord(found.group()) & 0xFF]).decode(_WESTERN, "surrogateescape")
 
 
-def blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
+def read_blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
     """Lines without their ends or byte order mark; UnreadableFile names the line that is not text or beyond `limit`.
 
     Args:
@@ -85,7 +85,7 @@ def blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
             yield number, found
             number += len(found)
         if fault is not None:
-            raise _halt(fault, number, len(rest) + 1, limit)
+            raise _report_line(fault, number, len(rest) + 1, limit)
         if len(rest) > MAX_LINE:
             raise _too_long(number)
         if not data:
@@ -103,7 +103,7 @@ def _up_to_fault(text: str, left: int) -> tuple[str, str | None]:
     return (text[:left], "") if len(text) > left else (text, None)
 
 
-def _halt(fault: str, line: int, character: int, limit: int) -> UnreadableFile:
+def _report_line(fault: str, line: int, character: int, limit: int) -> UnreadableFile:
     if not fault:
         return UnreadableFile(
             f"the source is larger than {limit:,} characters; divide it into several files", line

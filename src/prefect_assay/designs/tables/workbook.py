@@ -79,18 +79,18 @@ def _xlsx_layouts(archive: zipfile.ZipFile) -> dict[str, Layout]:
         relation = next((value for key, value in sheet.attrib.items() if key.endswith("}id")), "")
         path = posixpath.normpath(posixpath.join("/xl", targets[relation]))
         scanner = _Xlsx()
-        _scan(archive, path[1:], scanner)
+        _scan_member(archive, path[1:], scanner)
         layouts[sheet.get("name", "")] = scanner.layout
     return layouts
 
 
 def _ods_layouts(archive: zipfile.ZipFile) -> dict[str, Layout]:
     scanner = _Ods()
-    _scan(archive, "content.xml", scanner)
+    _scan_member(archive, "content.xml", scanner)
     return scanner.layouts
 
 
-def _scan(archive: zipfile.ZipFile, path: str, scanner: "_Xlsx | _Ods") -> None:
+def _scan_member(archive: zipfile.ZipFile, path: str, scanner: "_Xlsx | _Ods") -> None:
     """Call the scanner for each element of a member."""
     reader = expat.ParserCreate()
     reader.StartElementHandler = scanner.start

@@ -8,8 +8,8 @@ from prefect_assay.orders.ledger.budget import Budget
 from prefect_assay.orders.ledger.check import check_campaigns, check_orders
 from prefect_assay.orders.ledger.order_ledger import (
     Ledgers,
-    OrderBook,
     OrderLedger,
+    PaymentLedger,
     known_archive_id,
 )
 from prefect_assay.orders.ledger.state import OrderState
@@ -17,9 +17,9 @@ from prefect_assay.orders.ledger.state import OrderState
 __all__ = [
     "Budget",
     "Ledgers",
-    "OrderBook",
     "OrderLedger",
     "OrderState",
+    "PaymentLedger",
     "check_campaigns",
     "check_orders",
     "known_archive_id",

@@ -11,18 +11,18 @@ from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.service.models.billing import usd
 
 if TYPE_CHECKING:
-    from prefect_assay.orders.ledger.order_ledger import OrderBook
+    from prefect_assay.orders.ledger.order_ledger import OrderLedger
 
 
-def find_contradiction(book: "OrderBook") -> tuple[Question, bool] | None:
+def find_contradiction(ledger: "OrderLedger") -> tuple[Question, bool] | None:
     """The question about records that contradict each other, and whether it is about a payment; None if they agree."""
-    orders = contradicting_orders(book)
+    orders = contradicting_orders(ledger)
     if not orders:
         return None
-    reservation = book.books.budget.read().reservations.get(book.order_key)
-    lost = reservation is not None and reservation.action not in {"", *book.actions}
+    reservation = ledger.ledgers.budget.read().reservations.get(ledger.order_key)
+    lost = reservation is not None and reservation.action not in {"", *ledger.actions}
     is_payment = (
-        lost and reservation is not None and reservation.paid_at is not None and book.state.settled is None
+        lost and reservation is not None and reservation.paid_at is not None and ledger.state.settled is None
     )
     facts = {f"order {one.order_key}": usd(reservation_of(one).cents) for one in orders}
     if reservation is not None:
@@ -31,7 +31,7 @@ def find_contradiction(book: "OrderBook") -> tuple[Question, bool] | None:
     return (
         Question.of(
             QuestionKind.LEDGER,
-            subject=f"The archive {which}: order {book.order_key} of campaign {book.campaign_id}.",
+            subject=f"The archive {which}: order {ledger.order_key} of campaign {ledger.campaign_id}.",
             reason="A part of the archive probably comes from an older backup, so an order or a payment may be missing in it. "
             "Restore the newest backup, or compare the orders in the portal with these records before you continue.",
             facts=facts,
@@ -44,33 +44,33 @@ def find_contradiction(book: "OrderBook") -> tuple[Question, bool] | None:
     )
 
 
-def contradicting_orders(book: "OrderBook") -> tuple["OrderBook", ...]:
+def contradicting_orders(ledger: "OrderLedger") -> tuple["OrderLedger", ...]:
     """The order itself, if it and the budget contradict each other; every order of a budget that is gone."""
-    budget = book.books.budget
-    book.read()
+    budget = ledger.ledgers.budget
+    ledger.read()
     state = budget.read()
-    reservation = state.reservations.get(book.order_key)
+    reservation = state.reservations.get(ledger.order_key)
     if reservation is not None:
-        return () if reservation.action in {"", *book.actions} else (book,)
-    if state.last and not book.actions:
+        return () if reservation.action in {"", *ledger.actions} else (ledger,)
+    if state.last and not ledger.actions:
         return ()
     lost = []
-    for other in book.books.list_orders() if not state.last else (book,):
+    for other in ledger.ledgers.list_orders() if not state.last else (ledger,):
         other.read()
         if other.actions and other.order_key not in budget.read().reservations:
             lost.append(other)
     return tuple(lost)
 
 
-def reservation_of(book: "OrderBook") -> Reservation:
+def reservation_of(ledger: "OrderLedger") -> Reservation:
     """The reservation that an order's log asks for."""
-    state = book.read()
+    state = ledger.read()
     payment = state.payment
     paid = state.settled is not None or (payment is not None and payment.in_doubt)
     return Reservation(
-        order_key=book.order_key,
-        campaign_id=state.planned.campaign_id if state.planned else book.campaign_id,
+        order_key=ledger.order_key,
+        campaign_id=state.planned.campaign_id if state.planned else ledger.campaign_id,
         cents=(state.amount_cents or 0) if state.placed else 0,
         paid_at=payment.sent_at if payment is not None and paid else None,
-        action=book.actions[-1] if book.actions else "",
+        action=ledger.actions[-1] if ledger.actions else "",
     )

@@ -1,6 +1,6 @@
 """Fixes, at the first use of a service's address, which log belongs to it. No later answer leads to another log.
 
-A log of numbered records in `BOOKS/IDENTITY`, like that of an order: of two first uses at once, one record counts.
+A log of numbered records in `LEDGERS/IDENTITY`, like that of an order: of two first uses at once, one record counts.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The log of one campaign or loop: who started it under which terms, its runs, questions, answers, and its end.
 
-Layout: `<prefix>/BOOKS/CAMPAIGNS/<campaign>/000001.json`, `<prefix>/BOOKS/LOOPS/<loop>/000001.json`, and one small object
-for each that is open, `<prefix>/BOOKS/OPEN/<kind>-<id>.json`. The log is written with conditional writes, like that of an
+Layout: `<prefix>/LEDGERS/CAMPAIGNS/<campaign>/000001.json`, `<prefix>/LEDGERS/LOOPS/<loop>/000001.json`, and one small object
+for each that is open, `<prefix>/LEDGERS/OPEN/<kind>-<id>.json`. The log is written with conditional writes, like that of an
 order. `status`, `cancel`, jobs and the sweep read it; a flow run is never asked for the truth.
 """
 
@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar, assert_never
 from pydantic import AwareDatetime, Field, TypeAdapter
 
 from prefect_assay.archive.layout import (
-    BOOKS_FOLDER,
     CAMPAIGN_LOGS_FOLDER,
+    LEDGERS_FOLDER,
     LOOP_LOGS_FOLDER,
     OPEN_FOLDER,
     safe_name,
@@ -365,7 +365,7 @@ class CampaignLog:
         self.name = name
         self.what = what
         self._folder = folder or safe_name(name)
-        root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
+        root = join_key(safe_prefix(prefix), LEDGERS_FOLDER)
         self.key = join_key(root, _LOG_FOLDERS[what], self._folder)  # of the log's folder
         self.index_key = join_key(root, OPEN_FOLDER, f"{what}-{self._folder}.json")
         self._log: Log[CampaignRecord] = Log(store, self.key, _RECORDS)
@@ -682,7 +682,7 @@ def list_open(store: Store, prefix: str) -> Iterator[CampaignLog]:
     Raises:
         ArchiveUnavailable: the archive cannot be listed now, which is not an empty index.
     """
-    folder = join_key(safe_prefix(prefix), BOOKS_FOLDER, OPEN_FOLDER)
+    folder = join_key(safe_prefix(prefix), LEDGERS_FOLDER, OPEN_FOLDER)
     for key in sorted(store.keys(folder)):
         entry = _ENTRY.fullmatch(key.removeprefix(f"{folder}/"))
         if entry is not None:
@@ -694,7 +694,7 @@ def list_open(store: Store, prefix: str) -> Iterator[CampaignLog]:
 def list_logs(store: Store, prefix: str) -> Iterator[tuple[CampaignLog, int]]:
     """The logs of all campaigns and loops, each to be read, and the highest number of a record in each."""
     for what, name in _LOG_FOLDERS.items():
-        root = join_key(safe_prefix(prefix), BOOKS_FOLDER, name)
+        root = join_key(safe_prefix(prefix), LEDGERS_FOLDER, name)
         for key, number in sorted(last_numbers(store, root).items()):
             folder = key.removeprefix(f"{root}/")
             if folder != key and "/" not in folder:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 from prefect_assay.archive.csv_files import csv_lines
 from prefect_assay.archive.layout import (
-    BOOKS_FOLDER,
     CAMPAIGN_CODES,
     IDENTITY_FOLDER,
+    LEDGERS_FOLDER,
     PLAN_CODE,
     TABLE_CODE,
     TABLE_PATH,
@@ -33,22 +33,22 @@ Orders = dict[str, set[str]]  # experiments by order key, surplus ones included
 def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
     """The discrepancies of a whole archive; `verify` checks its versions."""
     campaigns: dict[str, Orders] = {}
-    identity = join_key(prefix, BOOKS_FOLDER, ARCHIVE_NAME)
-    owners = Identity(store, join_key(prefix, BOOKS_FOLDER))
-    yield from _report_unreadable(join_key(prefix, BOOKS_FOLDER, IDENTITY_FOLDER), owners.read)
+    identity = join_key(prefix, LEDGERS_FOLDER, ARCHIVE_NAME)
+    owners = Identity(store, join_key(prefix, LEDGERS_FOLDER))
+    yield from _report_unreadable(join_key(prefix, LEDGERS_FOLDER, IDENTITY_FOLDER), owners.read)
     every = Ledgers.list_all(store, prefix)
     if every and store.find(identity) is None:
         yield Finding(kind="missing", key=identity, detail="the archive's id, which its logs of orders name")
         return  # reading them would make another id
-    for books in every:
-        yield from _report_unreadable(join_key(books.folder, "BUDGET"), books.budget.read)
-        last = last_numbers(store, books.folder)
-        for book in books.list_orders():
-            folder = join_key(books.folder, book.campaign_id, book.order_key)
-            findings = list(_report_unreadable(folder, book.read))
-            yield from findings or _lost_records(folder, book.state.count, last.get(folder, 0))
-            known = campaigns.setdefault(book.campaign_id, {}).setdefault(book.order_key, set())
-            known.update(_list_experiments(book.state))
+    for ledgers in every:
+        yield from _report_unreadable(join_key(ledgers.folder, "BUDGET"), ledgers.budget.read)
+        last = last_numbers(store, ledgers.folder)
+        for ledger in ledgers.list_orders():
+            folder = join_key(ledgers.folder, ledger.campaign_id, ledger.order_key)
+            findings = list(_report_unreadable(folder, ledger.read))
+            yield from findings or _lost_records(folder, ledger.state.count, last.get(folder, 0))
+            known = campaigns.setdefault(ledger.campaign_id, {}).setdefault(ledger.order_key, set())
+            known.update(_list_experiments(ledger.state))
     archive_id = every[0].archive_id if every else None
     for campaign, codes in sorted(_list_archived(store, prefix).items()):
         folder = join_key(prefix, campaign)
@@ -116,7 +116,7 @@ def _list_archived(store: Store, prefix: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for key in store.keys(prefix):
         campaign, code, version, *rest = [*key.removeprefix(f"{prefix}/").split("/"), "", ""]
-        if any(rest) and campaign != BOOKS_FOLDER and version_of(version) is not None:
+        if any(rest) and campaign != LEDGERS_FOLDER and version_of(version) is not None:
             found.setdefault(campaign, set()).add(code)
     return found
 

@@ -1,11 +1,11 @@
-"""Which Prefect homes sweep an archive, and when each last did: one small file a day in `<prefix>/BOOKS/HOMES/<home>/`.
+"""Which Prefect homes sweep an archive, and when each last did: one small file a day in `<prefix>/LEDGERS/HOMES/<home>/`.
 
 The files are hints for `status --problems`; nothing else depends on them.
 """
 
 from datetime import UTC, date, datetime
 
-from prefect_assay.archive.layout import BOOKS_FOLDER, HOMES_FOLDER, safe_name, safe_prefix
+from prefect_assay.archive.layout import HOMES_FOLDER, LEDGERS_FOLDER, safe_name, safe_prefix
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.service.models.base import StoredModel
 
@@ -43,7 +43,7 @@ def last_sweeps(store: Store, prefix: str) -> dict[str, date]:
 
 
 def _build_folder(prefix: str) -> str:
-    return join_key(safe_prefix(prefix), BOOKS_FOLDER, HOMES_FOLDER)
+    return join_key(safe_prefix(prefix), LEDGERS_FOLDER, HOMES_FOLDER)
 
 
 def _parse_date(name: str) -> date | None:

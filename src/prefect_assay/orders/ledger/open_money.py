@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final, assert_never
 
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.orders.ledger.order_ledger import Ledgers, OrderBook
+from prefect_assay.orders.ledger.order_ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.state import (
     NotBegun,
     NotOrdered,
@@ -32,27 +32,29 @@ from prefect_assay.orders.open_items import (
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
 
 
-def read_logs(books: Ledgers, campaign_id: str | None = None) -> tuple[list[OrderBook], tuple[str, ...]]:
+def read_logs(ledgers: Ledgers, campaign_id: str | None = None) -> tuple[list[OrderLedger], tuple[str, ...]]:
     """The logs of all orders, or of a campaign's, each read to its end, and a note for each that is damaged."""
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(_read_order, books.list_orders(campaign_id)))
-    return [one for one in found if isinstance(one, OrderBook)], tuple(n for n in found if isinstance(n, str))
+        found = list(pool.map(_read_order, ledgers.list_orders(campaign_id)))
+    return [one for one in found if isinstance(one, OrderLedger)], tuple(
+        n for n in found if isinstance(n, str)
+    )
 
 
-def _read_order(book: OrderBook) -> OrderBook | str:
+def _read_order(ledger: OrderLedger) -> OrderLedger | str:
     try:
-        book.read()
+        ledger.read()
     except ArchiveUnavailable:
         raise
     except (ArchiveError, ConfigurationError):
         return (
-            f"the log of order {book.order_key} of campaign {book.campaign_id} cannot be read, so its money is not "
+            f"the log of order {ledger.order_key} of campaign {ledger.campaign_id} cannot be read, so its money is not "
             "listed: prefect-assay archive verify says what is damaged"
         )
-    return book
+    return ledger
 
 
-def of_logs(logs: Sequence[OrderBook], notes: tuple[str, ...] = ()) -> OpenMoney:
+def of_logs(logs: Sequence[OrderLedger], notes: tuple[str, ...] = ()) -> OpenMoney:
     """The same, of logs that are read."""
     return OpenMoney(
         items=tuple(item for log in logs if (item := item_of(log))),
@@ -62,7 +64,7 @@ def of_logs(logs: Sequence[OrderBook], notes: tuple[str, ...] = ()) -> OpenMoney
     )
 
 
-def paid_by_campaign(logs: Iterable[OrderBook]) -> dict[str, int]:
+def paid_by_campaign(logs: Iterable[OrderLedger]) -> dict[str, int]:
     """What was paid for the orders of each campaign, by their logs, in US cents."""
     paid: Counter[str] = Counter()
     for log in logs:
@@ -76,9 +78,9 @@ def is_closed(state: OrderState) -> bool:
     return isinstance(state, Paid) and state.delivered is not None and not state.surplus
 
 
-def item_of(book: OrderBook) -> OpenItem | None:  # noqa: PLR0911, C901 - one answer per state
+def item_of(ledger: OrderLedger) -> OpenItem | None:  # noqa: PLR0911, C901 - one answer per state
     """What is open of an order by its log alone; None for nothing."""
-    state = book.state
+    state = ledger.state
     match state:
         case NotBegun():
             return None
@@ -88,25 +90,25 @@ def item_of(book: OrderBook) -> OpenItem | None:  # noqa: PLR0911, C901 - one an
             remark = (
                 "an order was sent, and its answer was lost: start the campaign again, which looks for it"
             )
-            return _make_item(book, OpenKind.UNSURE, state.open_attempts[-1].at, remark)
+            return _make_item(ledger, OpenKind.UNSURE, state.open_attempts[-1].at, remark)
         case Paid():
             if state.delivered is not None:
                 return None
-            return _make_item(book, OpenKind.TO_DELIVER, state.settled.at)
+            return _make_item(ledger, OpenKind.TO_DELIVER, state.settled.at)
         case PaymentSent() | PaymentInDoubt():
             return _make_item(
-                book, OpenKind.TO_PAY, state.payment.sent_at, "a payment was sent, and may have been made"
+                ledger, OpenKind.TO_PAY, state.payment.sent_at, "a payment was sent, and may have been made"
             )
         case PaymentRefused():
-            return _make_item(book, OpenKind.TO_PAY, state.ordered.at, "its payment was refused")
+            return _make_item(ledger, OpenKind.TO_PAY, state.ordered.at, "its payment was refused")
         case Unpaid() if state.withdrawn:
             return None
         case Unpaid() if state.billed:
             return _make_item(
-                book, OpenKind.TO_PAY, state.invoiced.at if state.invoiced else state.ordered.at
+                ledger, OpenKind.TO_PAY, state.invoiced.at if state.invoiced else state.ordered.at
             )
         case Unpaid():
-            return _make_item(book, OpenKind.QUOTE, state.ordered.at)
+            return _make_item(ledger, OpenKind.QUOTE, state.ordered.at)
         case _:
             assert_never(state)
 
@@ -132,12 +134,12 @@ def status_words(state: OrderState) -> str:  # noqa: PLR0911 - one answer per st
             assert_never(state)
 
 
-def _make_item(book: OrderBook, kind: OpenKind, since: datetime, remark: str | None = None) -> OpenItem:
-    state = book.state
+def _make_item(ledger: OrderLedger, kind: OpenKind, since: datetime, remark: str | None = None) -> OpenItem:
+    state = ledger.state
     return OpenItem(
         kind=kind,
-        campaign_id=state.planned.campaign_id if state.planned else book.campaign_id,
-        order_key=book.order_key,
+        campaign_id=state.planned.campaign_id if state.planned else ledger.campaign_id,
+        order_key=ledger.order_key,
         experiment_id=state.ordered.experiment_id if state.ordered else None,
         experiment_code=state.delivered.experiment_code if state.delivered else None,
         amount_cents=state.amount_cents,

@@ -1,6 +1,6 @@
 """The ledgers of one service account in one archive, that of one order in them, and the order's payments.
 
-Layout: `<prefix>/BOOKS/<log>/<campaign>/<order key>/000001.json` and `<prefix>/BOOKS/<log>/BUDGET/`. Which log belongs
+Layout: `<prefix>/LEDGERS/<log>/<campaign>/<order key>/000001.json` and `<prefix>/LEDGERS/<log>/BUDGET/`. Which log belongs
 to a service's address is recorded at its first use (`identity`).
 """
 
@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from prefect_assay.archive.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.archive.layout import (
-    BOOKS_FOLDER,
+    LEDGERS_FOLDER,
     NO_LEDGERS,
     safe_name,
     safe_prefix,
@@ -70,19 +70,19 @@ class _ArchiveIdentity(StoredModel):
     archive_id: str
 
 
-class OrderBook:
+class OrderLedger:
     """The log of one order. `read` first; each action at the service follows a record of this run."""
 
     def __init__(
-        self, books: "Ledgers", campaign_id: str, order_key: str, *, folder: str | None = None
+        self, ledgers: "Ledgers", campaign_id: str, order_key: str, *, folder: str | None = None
     ) -> None:
-        self.books = books
+        self.ledgers = ledgers
         self.campaign_id = campaign_id
         self.order_key = order_key
         self.state: OrderState = NotBegun()
         self.actions: tuple[str, ...] = ()  # ids of the records that preceded an action
-        where = join_key(books.folder, folder or safe_name(campaign_id), order_key)
-        self._log: Log[OrderRecord] = Log(books.store, where, _RECORDS)
+        where = join_key(ledgers.folder, folder or safe_name(campaign_id), order_key)
+        self._log: Log[OrderRecord] = Log(ledgers.store, where, _RECORDS)
 
     @property
     def location(self) -> str:
@@ -102,7 +102,7 @@ class OrderBook:
     def records(self, first: int = 1) -> Iterator[OrderRecord]:
         """The records from a number on."""
         for record in self._log.read(first, all_of_it=first == 1):
-            if isinstance(record, Planned) and record.archive_id != self.books.archive_id:
+            if isinstance(record, Planned) and record.archive_id != self.ledgers.archive_id:
                 raise ArchiveError(
                     f"{self.location} was written in another archive; nothing is ordered or paid. Use the archive "
                     "in which the campaign was begun"
@@ -172,11 +172,11 @@ class OrderBook:
 
         Asked before an experiment is created or adopted, and before money is committed to it.
         """
-        for books in Ledgers.list_all(self.books.store, self.books.prefix):
-            book = books.open_order(self.campaign_id, self.order_key)
-            if books.folder != self.books.folder and book.read().placed:
+        for ledgers in Ledgers.list_all(self.ledgers.store, self.ledgers.prefix):
+            ledger = ledgers.open_order(self.campaign_id, self.order_key)
+            if ledgers.folder != self.ledgers.folder and ledger.read().placed:
                 raise OrderNotVisible(
-                    f"order {self.order_key} is in another log of this archive, {book.location}: for another "
+                    f"order {self.order_key} is in another log of this archive, {ledger.location}: for another "
                     "organisation, or under another address of the service; nothing is ordered or paid again. Put the "
                     "earlier token and address back into the credentials block and run it again"
                 )
@@ -200,11 +200,11 @@ class OrderBook:
 
     def accept_records(self) -> None:
         """Write the budget again from the logs, as a person has decided after comparing them with the service."""
-        known = self.books.budget.read().reservations
-        for book in contradicting_orders(self):
-            new = reservation_of(book)
-            had = known.get(book.order_key)  # what a log has lost still counts against the caps
-            self.books.budget.restore(had.model_copy(update={"action": new.action}) if had else new)
+        known = self.ledgers.budget.read().reservations
+        for ledger in contradicting_orders(self):
+            new = reservation_of(ledger)
+            had = known.get(ledger.order_key)  # what a log has lost still counts against the caps
+            self.ledgers.budget.restore(had.model_copy(update={"action": new.action}) if had else new)
 
     def record(self, decide: Callable[[OrderState], OrderRecord | None]) -> OrderRecord | None:
         """Append the record that `decide` makes of the state, or nothing when it makes None.
@@ -232,7 +232,7 @@ class OrderBook:
                         continue
                     if isinstance(record, ACTIONS):
                         self.actions = (*self.actions, record.id)
-                        self.books.budget.note_action(self.order_key, self.campaign_id, record.id)
+                        self.ledgers.budget.note_action(self.order_key, self.campaign_id, record.id)
                     return record
             seen, state = state, self.read()
             if record is None and state is seen:
@@ -245,7 +245,7 @@ class OrderBook:
         return state.next(record)
 
     def _make_plan(self) -> Planned:
-        return Planned(archive_id=self.books.archive_id, campaign_id=self.campaign_id)
+        return Planned(archive_id=self.ledgers.archive_id, campaign_id=self.campaign_id)
 
 
 class Ledgers:
@@ -257,7 +257,7 @@ class Ledgers:
     @classmethod
     def list_all(cls, store: Store, prefix: str) -> "list[Ledgers]":
         """The ledgers of every organisation in an archive."""
-        root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
+        root = join_key(safe_prefix(prefix), LEDGERS_FOLDER)
         names = sorted(name for name in store.folders(root) if name not in NO_LEDGERS)
         return [cls(store, prefix, name, log=name) for name in names]
 
@@ -276,7 +276,7 @@ class Ledgers:
             OtherOrganisation: the address was first used for another organisation.
         """
         account = organisation or service
-        identity = Identity(store, join_key(safe_prefix(prefix), BOOKS_FOLDER))
+        identity = Identity(store, join_key(safe_prefix(prefix), LEDGERS_FOLDER))
         # Read again: another first user may have recorded it, and begun its log.
         if not identity.read() and cls.list_all(store, prefix) and not identity.read():
             raise ArchiveError(
@@ -296,7 +296,7 @@ class Ledgers:
     @classmethod
     def find_recorded(cls, store: Store, prefix: str, service: str) -> "Ledgers | None":
         """The ledgers of a service's address as its first use recorded them; None before that."""
-        bound = Identity(store, join_key(safe_prefix(prefix), BOOKS_FOLDER)).find_recorded(service)
+        bound = Identity(store, join_key(safe_prefix(prefix), LEDGERS_FOLDER)).find_recorded(service)
         if bound is None:
             return None
         account = bound.organisation or service
@@ -321,7 +321,7 @@ class Ledgers:
     ) -> None:
         self.store = store
         self.prefix = prefix
-        self._root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
+        self._root = join_key(safe_prefix(prefix), LEDGERS_FOLDER)
         self.organisation = organisation  # its id; None if the service names none
         self.organisation_name = organisation_name  # for people only
         self.is_simulated: bool | None = None  # None: the service did not answer when the ledgers were opened
@@ -348,11 +348,11 @@ class Ledgers:
         """A digest that differs between services, logs and archives."""
         return _hash_text(json.dumps([base_url, self.log, self.archive_id]))
 
-    def open_order(self, campaign_id: str, order_key: str) -> OrderBook:
+    def open_order(self, campaign_id: str, order_key: str) -> OrderLedger:
         """The log of one order."""
-        return OrderBook(self, campaign_id, order_key)
+        return OrderLedger(self, campaign_id, order_key)
 
-    def list_orders(self, campaign_id: str | None = None) -> Iterator[OrderBook]:
+    def list_orders(self, campaign_id: str | None = None) -> Iterator[OrderLedger]:
         """The logs of all orders, or of a campaign's, for reports; a listing decides nothing."""
         seen = set()
         where = join_key(self.folder, safe_name(campaign_id)) if campaign_id else self.folder
@@ -361,12 +361,12 @@ class Ledgers:
             order_key = rest.partition("/")[0]
             if campaign != _BUDGET and (campaign, order_key) not in seen:
                 seen.add((campaign, order_key))
-                yield OrderBook(self, campaign, order_key, folder=campaign)
+                yield OrderLedger(self, campaign, order_key, folder=campaign)
 
 
 def known_archive_id(store: Store, prefix: str) -> str | None:
     """The id of an archive; None for a folder that nothing was ordered in, which stays as it is."""
-    key = join_key(safe_prefix(prefix), BOOKS_FOLDER, ARCHIVE_NAME)
+    key = join_key(safe_prefix(prefix), LEDGERS_FOLDER, ARCHIVE_NAME)
     body = store.find(key)
     return None if body is None else _archive_id(body, store.location(key))
 
@@ -383,30 +383,30 @@ def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class OrderLedger:
+class PaymentLedger:
     """The `Ledger` of one order, recorded in the order's log and the budget; see there."""
 
-    def __init__(self, book: OrderBook) -> None:
-        self._book = book
+    def __init__(self, ledger: OrderLedger) -> None:
+        self._ledger = ledger
         self._run = uuid4().hex
         self._counted: tuple[Reservation, ...] = ()  # before the time was asked for
 
     def get(self) -> LedgerEntry | None:
         """See `Ledger`."""
-        self._counted = tuple(self._book.books.budget.read().reservations.values())
-        return self._book.read().payment
+        self._counted = tuple(self._ledger.ledgers.budget.read().reservations.values())
+        return self._ledger.read().payment
 
     def reserve(self, cents: int, cap: RollingCap) -> None:
         """See `Ledger`."""
-        book = self._book
-        book.require_not_stopped()  # before a token is issued
-        book.require_only_log()
-        book.require_agreement()
-        book.books.budget.redate_payments(self._counted, cap.at + 2 * CLOCKS_DIFFER)
-        had = book.books.budget.read().reservations.get(book.order_key)
-        book.books.budget.reserve(
-            book.order_key,
-            book.campaign_id,
+        ledger = self._ledger
+        ledger.require_not_stopped()  # before a token is issued
+        ledger.require_only_log()
+        ledger.require_agreement()
+        ledger.ledgers.budget.redate_payments(self._counted, cap.at + 2 * CLOCKS_DIFFER)
+        had = ledger.ledgers.budget.read().reservations.get(ledger.order_key)
+        ledger.ledgers.budget.reserve(
+            ledger.order_key,
+            ledger.campaign_id,
             max(cents, had.cents if had else 0),
             campaign_cap_cents=cap.campaign_cents,
             rolling=cap,
@@ -415,7 +415,7 @@ class OrderLedger:
 
     def release(self) -> None:
         """See `Ledger`."""
-        self._book.books.budget.release(self._book.order_key, payment_only=True, run=self._run)
+        self._ledger.ledgers.budget.release(self._ledger.order_key, payment_only=True, run=self._run)
 
     def begin(self, attempt: PaymentAttempt, *, previous: LedgerEntry | None) -> LedgerEntry | None:
         """See `Ledger`; None when another run came first, the order is settled, or it is another experiment now.
@@ -431,14 +431,14 @@ class OrderLedger:
             return None if changed or moved else Paying(**attempt.attempt())
 
         try:
-            written = self._book.record(decide)
+            written = self._ledger.record(decide)
         except OrderStopped:
             self.release()
             raise
         if written is None:
             self.release()
             return None
-        return self._book.state.payment
+        return self._ledger.state.payment
 
     def end(self, entry: LedgerEntry, state: AttemptEnd, *, remark: str | None = None) -> bool:
         """See `Ledger`."""
@@ -456,7 +456,7 @@ class OrderLedger:
                 assert_never(state)
 
     def _record_end(self, entry: LedgerEntry, end: InDoubt | NotSettled) -> bool:
-        written = self._book.record(
+        written = self._ledger.record(
             lambda now: None if now.settled or _key_entry(now.payment) != _key_entry(entry) else end
         )
         return written is not None
@@ -479,9 +479,9 @@ class OrderLedger:
                 return None
             return Settled(invoice_id=invoice_id, amount_cents=amount_cents, receipt=receipt, remark=remark)
 
-        written = self._book.record(decide)
+        written = self._ledger.record(decide)
         if written and not by_machine:
-            self._book.books.budget.release(self._book.order_key, payment_only=True)
+            self._ledger.ledgers.budget.release(self._ledger.order_key, payment_only=True)
         return written is not None
 
 

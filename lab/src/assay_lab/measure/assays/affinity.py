@@ -11,7 +11,7 @@ from assay_lab.measure.assays.binding import (
     weighed,
 )
 from assay_lab.measure.bundled import Replicate
-from assay_lab.measure.model import interval, log_spread, mean, replicates
+from assay_lab.measure.model import compute_interval, compute_mean, log_spread, make_replicates
 from assay_lab.measure.request import AssayRequest, Design
 from assay_lab.measure.sensorgrams import binding_files
 from assay_lab.vocabulary import ANTIGEN_CONCENTRATIONS_NM, REPLICATES_DEFAULT, ExperimentType
@@ -34,7 +34,7 @@ def counted(rows: tuple[Replicate, ...]) -> tuple[Replicate, ...]:
 
 
 def _affinity(request: AssayRequest, design: Design) -> dict[str, Any]:
-    rows = replicates(request, design.residues)
+    rows = make_replicates(request, design.residues)
     chosen = counted(rows)
     fitted = tuple(row for row in rows if row.binds)
     kd, kon, koff = ([getattr(row, name) for row in chosen] for name in ("kd", "kon", "koff"))
@@ -42,22 +42,22 @@ def _affinity(request: AssayRequest, design: Design) -> dict[str, Any]:
     return {
         **make_call(request, design, rows, "affinity"),
         "kd_units": "M",
-        "kd_mean": mean(kd),
+        "kd_mean": compute_mean(kd),
         "kd_log_std": log_spread(kd),
-        "kon_mean": mean(kon),
+        "kon_mean": compute_mean(kon),
         "kon_log_std": log_spread(kon),
-        "koff_mean": mean(koff),
+        "koff_mean": compute_mean(koff),
         "koff_log_std": log_spread(koff),
         # The bundled table has no such fits, and none is made up for it.
-        "kd_app": interval([row.kd for row in fitted if row.kd]) if modelled else None,
-        "kon_1to1": interval([row.kon for row in fitted if row.kon]) if modelled else None,
-        "koff_1to1": interval([row.koff for row in fitted if row.koff]) if modelled else None,
+        "kd_app": compute_interval([row.kd for row in fitted if row.kd]) if modelled else None,
+        "kon_1to1": compute_interval([row.kon for row in fitted if row.kon]) if modelled else None,
+        "koff_1to1": compute_interval([row.koff for row in fitted if row.koff]) if modelled else None,
         "binding_model": ["1:1"] if fitted else [],
         "fit_quality": _quality(kd) if modelled else None,
         "rmse_max_signal_pct": _misfit(kd) if modelled else None,
         "performance": {},
         "place": None,
-        "replicates": [_affinity_replicate(request, row, mean(kd)) for row in rows],
+        "replicates": [_affinity_replicate(request, row, compute_mean(kd)) for row in rows],
     }
 
 

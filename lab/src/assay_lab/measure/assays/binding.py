@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from assay_lab.measure.bundled import Replicate
 from assay_lab.measure.model import measured_of, typical_expression
-from assay_lab.measure.request import AssayRequest, Design, seeded
+from assay_lab.measure.request import AssayRequest, Design, make_random
 
 BINDING_FACTS_IF_MISSING: Final[Mapping[str, Mapping[str, Any]]] = {
     "unknown": {"binding": "unknown"},
@@ -77,7 +77,7 @@ def _yield(request: AssayRequest, design: Design, expression: str) -> dict[str, 
         return {"concentration_value": None, "concentration_display": None}
     if expression == "none":
         return {"concentration_value": None, "concentration_display": f"<{_DETECTION_NM:.1f}"}
-    value = round(_YIELD_NM[expression] * 10 ** seeded("yield", design.residues).gauss(0, 0.1), 1)
+    value = round(_YIELD_NM[expression] * 10 ** make_random("yield", design.residues).gauss(0, 0.1), 1)
     return {"concentration_value": value, "concentration_display": f"{value:.1f}"}
 
 

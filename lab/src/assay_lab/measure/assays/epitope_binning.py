@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from assay_lab.measure.assays.assay_type import AssayType
 from assay_lab.measure.assays.binding import BINDING_FACTS_IF_MISSING
-from assay_lab.measure.files import File, summary_file, table
+from assay_lab.measure.files import File, format_table, summary_file
 from assay_lab.measure.model import measured_of, nature_of
-from assay_lab.measure.request import AssayRequest, Design, seeded
+from assay_lab.measure.request import AssayRequest, Design, make_random
 from assay_lab.vocabulary import (
     BINNING_SEQUENCES_MAX,
     BINNING_SEQUENCES_MIN,
@@ -22,7 +22,7 @@ BINS: Final = ("A", "B", "C", "D")
 BLOCKED_BELOW: Final = 0.5
 
 
-def epitope(request: AssayRequest, design: Design) -> str | None:
+def find_epitope(request: AssayRequest, design: Design) -> str | None:
     """The design's bin, or None when it does not bind and so cannot be binned."""
     rows = measured_of(request, design.residues)
     binds = (
@@ -30,16 +30,16 @@ def epitope(request: AssayRequest, design: Design) -> str | None:
         if rows
         else nature_of(request, design.residues).binding == "true"
     )
-    return seeded("epitope", design.residues, request.target_key).choice(BINS) if binds else None
+    return make_random("epitope", design.residues, request.target_key).choice(BINS) if binds else None
 
 
-def response(request: AssayRequest, first: Design, second: Design) -> float | None:
+def compute_response(request: AssayRequest, first: Design, second: Design) -> float | None:
     """Normalised binding of `second` to the antigen that `first` holds: 1 unhindered, 0 blocked."""
-    bins = epitope(request, first), epitope(request, second)
+    bins = find_epitope(request, first), find_epitope(request, second)
     if None in bins:
         return None
     level = 0.08 if bins[0] == bins[1] else 0.95
-    noise = seeded("pair", first.residues, second.residues, request.target_key).gauss(0, 0.04)
+    noise = make_random("pair", first.residues, second.residues, request.target_key).gauss(0, 0.04)
     return round(min(1.1, max(0.0, level + noise)), 3)
 
 
@@ -56,12 +56,12 @@ def binning_entries(request: AssayRequest) -> list[dict[str, Any]]:
         if index >= request.measured:
             entries.append({**head, "state": "in_progress", "bin": None, "responses": {}})
             continue
-        responses = {other.name: response(request, design, other) for other in measured}
+        responses = {other.name: compute_response(request, design, other) for other in measured}
         entries.append(
             {
                 **head,
-                "bin": epitope(request, design),
-                "binding": "true" if epitope(request, design) else "false",
+                "bin": find_epitope(request, design),
+                "binding": "true" if find_epitope(request, design) else "false",
                 "blocks": [
                     name
                     for name, value in responses.items()
@@ -80,13 +80,16 @@ def binning_files(request: AssayRequest) -> Iterator[File]:
     yield summary_file(
         request.experiment_id,
         ("name", "bin", "sequence"),
-        ((design.name, epitope(request, design), design.residues) for design in measured),
+        ((design.name, find_epitope(request, design), design.residues) for design in measured),
     )
     yield (
         "raw_data/competition_matrix.csv",
-        table(
+        format_table(
             ("name", *(design.name for design in measured)),
-            ((first.name, *(response(request, first, second) for second in measured)) for first in measured),
+            (
+                (first.name, *(compute_response(request, first, second) for second in measured))
+                for first in measured
+            ),
         ),
     )
 

@@ -7,8 +7,8 @@ from typing import Final
 from assay_lab.measure.assays.assay_type import AssayType
 from assay_lab.measure.assays.replicates import Row, list_entries, make_table
 from assay_lab.measure.files import File
-from assay_lab.measure.model import expression_of, mean, spread
-from assay_lab.measure.request import AssayRequest, Design, seeded
+from assay_lab.measure.model import compute_mean, compute_spread, expression_of
+from assay_lab.measure.request import AssayRequest, Design, make_random
 from assay_lab.vocabulary import ExperimentType
 
 _YIELD_MG_PER_L = {"high": 120.0, "medium": 30.0, "low": 5.0, "none": 0.0}
@@ -32,18 +32,20 @@ def molecular_weight(residues: str) -> float:
 
 def expression_entries(request: AssayRequest) -> list[Row]:
     """Yield in mg per litre of culture, and the concentration in nM that it makes."""
-    return list_entries(request, "expression", partial(_yield, request), _yield_summary)
+    return list_entries(request, "expression", partial(_make_yield, request), _yield_summary)
 
 
 def expression_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates."""
-    yield make_table(request, ("expression", "yield_mg_per_l", "purity_percent"), partial(_yield, request))
+    yield make_table(
+        request, ("expression", "yield_mg_per_l", "purity_percent"), partial(_make_yield, request)
+    )
 
 
-def _yield(request: AssayRequest, design: Design, number: int) -> Row:
+def _make_yield(request: AssayRequest, design: Design, number: int) -> Row:
     expression, typical = _typical_yield(request, design.residues)
     seed = (request.landscape["seed"],) if request.landscape else ()
-    chance = seeded("titre replicate", *seed, design.residues, number)
+    chance = make_random("titre replicate", *seed, design.residues, number)
     made = expression != "none"
     return {
         "expression": expression,
@@ -57,19 +59,19 @@ def _typical_yield(request: AssayRequest, residues: str) -> tuple[str, float]:
     stated = (request.facts(residues) or {}).get("yield_mg_per_l")
     if stated is None:
         expression = expression_of(request, residues)
-        return expression, _YIELD_MG_PER_L[expression] * 10 ** seeded("titre", residues).gauss(0, 0.12)
+        return expression, _YIELD_MG_PER_L[expression] * 10 ** make_random("titre", residues).gauss(0, 0.12)
     nearest = next(name for name, least in _LEAST_MG_PER_L.items() if stated >= least) if stated else "none"
     return (request.facts(residues) or {}).get("expression", nearest), stated
 
 
 def _yield_summary(design: Design, rows: list[Row]) -> Row:
     values = [row["yield_mg_per_l"] for row in rows]
-    average = mean(values) or 0.0
+    average = compute_mean(values) or 0.0
     concentration = round(average / molecular_weight(design.residues) * 1e6, 1)
     return {
         "expression": rows[0]["expression"],
         "yield_mean": average,
-        "yield_std": spread(values),
+        "yield_std": compute_spread(values),
         "yield_units": "mg/L",
         "concentration_value": concentration or None,
         "concentration_display": f"{concentration:.1f}" if concentration else "<5.0",

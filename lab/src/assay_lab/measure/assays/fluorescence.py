@@ -6,8 +6,8 @@ from typing import Final
 from assay_lab.measure.assays.assay_type import AssayType
 from assay_lab.measure.assays.replicates import Row, list_entries, make_table
 from assay_lab.measure.files import File
-from assay_lab.measure.model import draw_expression, mean, spread
-from assay_lab.measure.request import AssayRequest, Design, seeded
+from assay_lab.measure.model import compute_mean, compute_spread, draw_expression
+from assay_lab.measure.request import AssayRequest, Design, make_random
 from assay_lab.vocabulary import ExperimentType
 
 BACKGROUND_RFU: Final = 150.0
@@ -16,28 +16,28 @@ _DARK_SHARE = 0.25
 
 def fluorescence_entries(request: AssayRequest) -> list[Row]:
     """Intensity over background in relative units, at 488 nm excitation and 512 nm emission."""
-    return list_entries(request, "fluorescence", _fluorescence, _fluorescence_summary)
+    return list_entries(request, "fluorescence", _make_fluorescence, _fluorescence_summary)
 
 
 def fluorescence_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates."""
-    yield make_table(request, ("expression", "intensity"), _fluorescence)
+    yield make_table(request, ("expression", "intensity"), _make_fluorescence)
 
 
-def _fluorescence(design: Design, number: int) -> Row:
+def _make_fluorescence(design: Design, number: int) -> Row:
     expression = draw_expression(design.residues)
-    nature = seeded("fluorescence", design.residues)
+    nature = make_random("fluorescence", design.residues)
     dark = expression == "none" or nature.random() < _DARK_SHARE
     brightness = 0.0 if dark else 10 ** nature.gauss(3.6, 0.6)
-    scatter = seeded("fluorescence replicate", design.residues, number).gauss(0, 0.04)
+    scatter = make_random("fluorescence replicate", design.residues, number).gauss(0, 0.04)
     return {"intensity": round((BACKGROUND_RFU + brightness) * 10**scatter, 1), "expression": expression}
 
 
 def _fluorescence_summary(design: Design, rows: list[Row]) -> Row:
     values = [row["intensity"] for row in rows]
     return {
-        "intensity_mean": mean(values),
-        "intensity_std": spread(values),
+        "intensity_mean": compute_mean(values),
+        "intensity_std": compute_spread(values),
         "intensity_units": "RFU",
         "background": BACKGROUND_RFU,
         "excitation_nm": 488,

@@ -24,14 +24,14 @@ def list_entries(
         source = request.source(design.residues)
         rows = [
             {"replicate": number, **rows_of(design, number), "data_source": source}
-            for number in _numbers(request, design)
+            for number in _number_replicates(request, design)
         ]
         summary = summary_of(design, rows) if rows else {}
         entries.append({**head, **summary, "data_source": source, "replicates": rows})
     return entries
 
 
-def _numbers(request: AssayRequest, design: Design) -> range:
+def _number_replicates(request: AssayRequest, design: Design) -> range:
     """The numbers of a design's replicates; none where a landscape leaves the outcome open."""
     return range(1, 1 if request.facts(design.residues) == {} else request.n_replicates + 1)
 
@@ -44,7 +44,7 @@ def make_table(request: AssayRequest, columns: tuple[str, ...], rows_of: _RowOf)
         (
             (design.name, number, *(row[column] for column in columns), design.residues)
             for design in request.designs[: request.measured]
-            for number in _numbers(request, design)
+            for number in _number_replicates(request, design)
             for row in (rows_of(design, number),)
         ),
     )

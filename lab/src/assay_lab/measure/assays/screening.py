@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from assay_lab.measure.assays.assay_type import AssayType
 from assay_lab.measure.assays.binding import BINDING_FACTS_IF_MISSING, list_binding_entries, make_call
-from assay_lab.measure.model import replicates
+from assay_lab.measure.model import make_replicates
 from assay_lab.measure.request import AssayRequest, Design
 from assay_lab.measure.sensorgrams import binding_files
 from assay_lab.vocabulary import ExperimentType
@@ -15,11 +15,11 @@ SCREENING_CONCENTRATIONS_NM: Final = (1000.0, 0.0)
 
 def screening_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """One entry per design: a call, no constants (a screening call is not an affinity)."""
-    return list_binding_entries(request, "screening", _screening)
+    return list_binding_entries(request, "screening", _make_entry)
 
 
-def _screening(request: AssayRequest, design: Design) -> dict[str, Any]:
-    rows = replicates(request, design.residues)
+def _make_entry(request: AssayRequest, design: Design) -> dict[str, Any]:
+    rows = make_replicates(request, design.residues)
     return {
         **make_call(request, design, rows, "screening"),
         "replicates": [

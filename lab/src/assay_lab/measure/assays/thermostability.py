@@ -9,9 +9,9 @@ from random import Random
 from typing import Any, Final
 
 from assay_lab.measure.assays.assay_type import AssayType
-from assay_lab.measure.files import File, summary_file, table
-from assay_lab.measure.model import expression_of, mean, spread, unfolded_fraction
-from assay_lab.measure.request import AssayRequest, Design, seeded
+from assay_lab.measure.files import File, format_table, summary_file
+from assay_lab.measure.model import compute_mean, compute_spread, expression_of, unfolded_fraction
+from assay_lab.measure.request import AssayRequest, Design, make_random
 from assay_lab.vocabulary import ExperimentType
 
 FIRST_C: Final = 20.0
@@ -41,18 +41,18 @@ class Melt:
     initial_330nm: float
 
 
-def thermodynamics(residues: str, tm: float) -> tuple[float, float]:
+def estimate_thermodynamics(residues: str, tm: float) -> tuple[float, float]:
     """Return dHm at Tm in J/mol and dCp in J/(mol K), from the length of the folded part."""
     length = min(max(len(residues), _LENGTHS[0]), _LENGTHS[1])
     heat_capacity = _HEAT_CAPACITY_PER_RESIDUE * length
     return _ENTHALPY_60C_PER_RESIDUE * length + heat_capacity * (tm - _REFERENCE_C), heat_capacity
 
 
-def melts(request: AssayRequest, design: Design) -> list[Melt]:
+def make_melts(request: AssayRequest, design: Design) -> list[Melt]:
     """One curve per replicate; none for a design that is not expressed."""
     if expression_of(request, design.residues) == "none":
         return []
-    nature = seeded("melting", design.residues)
+    nature = make_random("melting", design.residues)
     mean_c, deviation, low, high = _TM
     folded = nature.random() >= _NO_TRANSITION_SHARE
     tm = min(max(nature.gauss(mean_c, deviation), low), high)
@@ -61,18 +61,23 @@ def melts(request: AssayRequest, design: Design) -> list[Melt]:
         noise, seed = request.landscape["tm_noise"], (request.landscape["seed"],)
         folded, tm = "tm_C" in facts, facts.get("tm_C", tm)
     return [
-        _melt(
-            design.residues, seeded("melt", *seed, design.residues, number), tm, noise, number, folded=folded
+        _make_melt(
+            design.residues,
+            make_random("melt", *seed, design.residues, number),
+            tm,
+            noise,
+            number,
+            folded=folded,
         )
         for number in range(1, request.n_replicates + 1)
     ]
 
 
-def _melt(
+def _make_melt(
     residues: str, chance: Random, design_tm: float, noise: float, number: int, *, folded: bool
 ) -> Melt:
     tm = round(design_tm + chance.gauss(0, noise), 2)
-    enthalpy, heat_capacity = thermodynamics(residues, tm)
+    enthalpy, heat_capacity = estimate_thermodynamics(residues, tm)
     temperatures = [FIRST_C + STEP_C * step for step in range(int((LAST_C - FIRST_C) / STEP_C) + 1)]
     unfolded = [
         unfolded_fraction(t, tm=tm, enthalpy=enthalpy, heat_capacity=heat_capacity) if folded else 0.0
@@ -82,12 +87,12 @@ def _melt(
         (1 - part) * (0.72 + 0.0006 * t) + part * (1.02 + 0.0009 * t) + _NOISE * chance.gauss(0, 1)
         for t, part in zip(temperatures, unfolded, strict=True)
     ]
-    onset = _onset(tm, enthalpy, heat_capacity) if folded else None
+    onset = _find_onset(tm, enthalpy, heat_capacity) if folded else None
     initial = round(4_000 * 10 ** chance.gauss(0, 0.05), 1)
     return Melt(number, tm if folded else None, onset, temperatures, ratio, initial)
 
 
-def _onset(tm: float, enthalpy: float, heat_capacity: float) -> float:
+def _find_onset(tm: float, enthalpy: float, heat_capacity: float) -> float:
     """Going down from Tm, the first tenth of a degree where less than `ONSET_FRACTION` is unfolded."""
     tenths = round(tm * 10)
     while tenths > 0 and (
@@ -100,12 +105,12 @@ def _onset(tm: float, enthalpy: float, heat_capacity: float) -> float:
 def stability_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """The published thermostability variant, and the replicates behind it."""
     return [
-        _entry(request, design, melts(request, design) if index < request.measured else None)
+        _make_entry(request, design, make_melts(request, design) if index < request.measured else None)
         for index, design in enumerate(request.designs)
     ]
 
 
-def _entry(request: AssayRequest, design: Design, curves: list[Melt] | None) -> dict[str, Any]:
+def _make_entry(request: AssayRequest, design: Design, curves: list[Melt] | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "result_type": "thermostability",
         "sequence_id": design.id,
@@ -121,16 +126,16 @@ def _entry(request: AssayRequest, design: Design, curves: list[Melt] | None) -> 
         return {**entry, "state": "in_progress", "replicates": []}
     source = request.source(design.residues)
     tms = [curve.tm for curve in curves if curve.tm is not None]
-    onset = mean([curve.onset for curve in curves if curve.onset is not None])
-    tm = mean(tms)
+    onset = compute_mean([curve.onset for curve in curves if curve.onset is not None])
+    tm = compute_mean(tms)
     return {
         **entry,
         "tm": None if tm is None else round(tm, 2),
-        "tm_std": spread(tms),
+        "tm_std": compute_spread(tms),
         "onset_pts_for_ratio": [] if onset is None else [round(onset, 2)],
         # Two states have one inflection, and it lies at Tm.
         "inflection_pts_for_ratio": [] if tm is None else [round(tm, 2)],
-        "initial_330nm": mean([curve.initial_330nm for curve in curves]),
+        "initial_330nm": compute_mean([curve.initial_330nm for curve in curves]),
         "expression": expression_of(request, design.residues),
         "data_source": source,
         "replicates": [
@@ -142,7 +147,7 @@ def _entry(request: AssayRequest, design: Design, curves: list[Melt] | None) -> 
 
 def stability_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates and one melting curve per replicate: T in degrees Celsius, ratio F350/F330."""
-    measured = [(design, melts(request, design)) for design in request.designs[: request.measured]]
+    measured = [(design, make_melts(request, design)) for design in request.designs[: request.measured]]
     yield summary_file(
         request.experiment_id,
         ("name", "replicate", "expression", "tm", "onset", "initial_330nm", "sequence"),
@@ -163,7 +168,7 @@ def stability_files(request: AssayRequest) -> Iterator[File]:
     for design, curves in measured:
         for curve in curves:
             rows = zip(curve.temperatures, (round(value, 5) for value in curve.ratio), strict=True)
-            yield f"raw_data/{design.stem}_{curve.replicate}.csv", table(("T", "ratio"), rows)
+            yield f"raw_data/{design.stem}_{curve.replicate}.csv", format_table(("T", "ratio"), rows)
 
 
 THERMOSTABILITY: Final = AssayType(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.campaigns.loops import (
-    LoopBook,
+    LoopLog,
     LoopState,
     RoundEnded,
     RoundFailed,
@@ -45,42 +45,42 @@ def ended(number):
 
 def test_the_first_decision_on_a_round_counts():
     store = MemoryStore()
-    first, second = (LoopBook(store, "p", "loop") for _ in range(2))
+    first, second = (LoopLog(store, "p", "loop") for _ in range(2))
     one, other = fixed(1, "one"), fixed(1, "other")
     assert first.fix(one) == one
     assert second.fix(other) == one
-    assert LoopBook(store, "p", "loop").read().campaigns == ("one",)
+    assert LoopLog(store, "p", "loop").read().campaigns == ("one",)
     assert first.end(ended(1)).table == "t1"
     assert second.end(ended(1)).id == first.read().rounds[0].ended.id
 
 
 def test_why_a_round_has_failed_is_noted_once_per_reason_until_it_has_ended():
     store = MemoryStore()
-    first, second = (LoopBook(store, "p", "loop") for _ in range(2))
+    first, second = (LoopLog(store, "p", "loop") for _ in range(2))
     first.fix(fixed(1))
-    for book in (first, second):
-        book.fail(RoundFailed(number=1, problem="the laboratory refused"))
+    for loop_log in (first, second):
+        loop_log.fail(RoundFailed(number=1, problem="the laboratory refused"))
     assert (first.read().count, first.read().rounds[0].problem) == (2, "the laboratory refused")
     first.fail(RoundFailed(number=1, problem="overdue"))
     assert second.read().rounds[0].problem == "overdue"
     second.end(ended(1))
     first.fail(RoundFailed(number=1, problem="late"))
-    (entry,) = LoopBook(store, "p", "loop").read().rounds
+    (entry,) = LoopLog(store, "p", "loop").read().rounds
     assert (entry.problem, entry.failed.problem, first.read().count) == (None, "overdue", 4)
 
 
 def test_a_round_that_has_failed_is_tried_again_by_the_next_start():
-    book = LoopBook(MemoryStore(), "p", "loop")
-    book.fix(fixed(1))
+    loop_log = LoopLog(MemoryStore(), "p", "loop")
+    loop_log.fix(fixed(1))
     first, second = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)
-    book.fail(RoundFailed(number=1, problem="refused", start=first))
-    (entry,) = book.read().rounds
+    loop_log.fail(RoundFailed(number=1, problem="refused", start=first))
+    (entry,) = loop_log.read().rounds
     assert (entry.has_failed_under(first), entry.has_failed_under(second)) == (True, False)
-    book.fail(RoundFailed(number=1, problem="refused", start=second))
-    (entry,) = book.read().rounds
+    loop_log.fail(RoundFailed(number=1, problem="refused", start=second))
+    (entry,) = loop_log.read().rounds
     assert entry.has_failed_under(second)
-    book.end(ended(1))
-    assert not book.read().rounds[0].has_failed_under(second)
+    loop_log.end(ended(1))
+    assert not loop_log.read().rounds[0].has_failed_under(second)
 
 
 def test_two_writers_at_the_same_moment_get_one_answer():
@@ -89,7 +89,7 @@ def test_two_writers_at_the_same_moment_get_one_answer():
     answers = {}
 
     def write(name):
-        answers[name] = LoopBook(store, "", "loop").fix(fixed(1, name)).campaign_id
+        answers[name] = LoopLog(store, "", "loop").fix(fixed(1, name)).campaign_id
 
     threads = [threading.Thread(target=write, args=[name]) for name in ("a", "b")]
     for thread in threads:
@@ -102,8 +102,8 @@ def test_two_writers_at_the_same_moment_get_one_answer():
 def test_a_lost_answer_is_no_second_round():
     store = MemoryStore()
     store.lose_answer()
-    assert LoopBook(store, "", "loop").fix(fixed(1)).number == 1
-    assert len(LoopBook(store, "", "loop").read().rounds) == 1
+    assert LoopLog(store, "", "loop").fix(fixed(1)).number == 1
+    assert len(LoopLog(store, "", "loop").read().rounds) == 1
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 4)), max_size=12))
@@ -124,30 +124,30 @@ def test_a_state_has_rounds_in_a_row_each_ended_at_most_once(actions):
 def test_a_loop_that_is_killed_anywhere_has_the_rounds_of_one_that_was_not(steps):
     """A process fixes the next round if all have ended, and ends it otherwise; the next one knows only the store."""
     store = MemoryStore()
-    book = LoopBook(store, "", "loop")
+    loop_log = LoopLog(store, "", "loop")
     for step in steps:
         if step == "kill":
-            book = LoopBook(store, "", "loop")
+            loop_log = LoopLog(store, "", "loop")
             continue
-        state = book.read()
+        state = loop_log.read()
         still_open = [r.fixed.number for r in state.rounds if r.ended is None]
         if step == "fix" and not still_open:
-            book.fix(fixed(len(state.rounds) + 1))
+            loop_log.fix(fixed(len(state.rounds) + 1))
         elif step == "end" and still_open:
-            book.end(ended(still_open[0]))
-    rounds = LoopBook(store, "", "loop").read().rounds
+            loop_log.end(ended(still_open[0]))
+    rounds = LoopLog(store, "", "loop").read().rounds
     assert [r.fixed.campaign_id for r in rounds] == [f"loop-{n + 1}" for n in range(len(rounds))]
     assert all(r.ended for r in rounds[:-1])
 
 
 def test_a_record_that_contradicts_the_log_is_never_written():
-    book = LoopBook(MemoryStore(), "", "loop")
-    book.fix(fixed(1, "same"))
+    loop_log = LoopLog(MemoryStore(), "", "loop")
+    loop_log.fix(fixed(1, "same"))
     with pytest.raises(ArchiveError, match="contradicts"):
-        book.fix(fixed(2, "same"))
+        loop_log.fix(fixed(2, "same"))
     with pytest.raises(ArchiveError, match="contradicts"):
-        book.fix(fixed(3))
-    assert len(book.store.objects) == 1
+        loop_log.fix(fixed(3))
+    assert len(loop_log.store.objects) == 1
 
 
 def test_the_store_being_away_is_no_decision(monkeypatch):
@@ -155,30 +155,30 @@ def test_the_store_being_away_is_no_decision(monkeypatch):
     store = MemoryStore()
     store.fail_before_writing(times=9)
     with pytest.raises(ArchiveUnavailable):
-        LoopBook(store, "", "loop").fix(fixed(1))
-    assert LoopBook(store, "", "loop").read().rounds == ()
+        LoopLog(store, "", "loop").fix(fixed(1))
+    assert LoopLog(store, "", "loop").read().rounds == ()
 
 
 def test_designs_are_read_as_they_were_proposed(tmp_path):
     store = MemoryStore()
-    book = LoopBook(store, "p", "My loop")
+    loop_log = LoopLog(store, "p", "My loop")
     path = tmp_path / "designs.fasta"
     path.write_text(">a score=1\nACD\n>b\nACE\n")
-    pool = book.keep_file(path, "designs.fasta", 2)
-    book.fix(fixed(1).model_copy(update={"pool": pool}))
+    pool = loop_log.keep_file(path, "designs.fasta", 2)
+    loop_log.fix(fixed(1).model_copy(update={"pool": pool}))
     path.write_text(">other\nAAA\n")
-    whole = book.designs(1, ReadingOptions())
+    whole = loop_log.designs(1, ReadingOptions())
     assert [(s.name, s.aa_string, s.attributes) for s in whole.items] == [
         ("a", "ACD", {"score": "1"}),
         ("b", "ACE", {}),
     ]
-    assert [c.columns for c in book.candidates(pool)] == [{"score": "1"}, {}]
+    assert [c.columns for c in loop_log.candidates(pool)] == [{"score": "1"}, {}]
     with pytest.raises(ConfigurationError, match="no round 2"):
-        book.designs(2, ReadingOptions())
+        loop_log.designs(2, ReadingOptions())
 
 
 def test_chosen_designs_keep_everything_that_is_ordered():
-    book = LoopBook(MemoryStore(), "p", "loop")
+    loop_log = LoopLog(MemoryStore(), "p", "loop")
     candidate = Candidate(
         name="x",
         sequence="ACD",
@@ -187,29 +187,29 @@ def test_chosen_designs_keep_everything_that_is_ordered():
         control=True,
         metadata={"type": "FAB"},
     )
-    pool = book.keep_candidates([candidate], "module:function")
-    book.fix(
+    pool = loop_log.keep_candidates([candidate], "module:function")
+    loop_log.fix(
         fixed(1, choices=(Choice(candidate=candidate, rank=1, reason="best"),)).model_copy(
             update={"pool": pool}
         )
     )
-    (design,) = book.designs(1, ReadingOptions()).items
+    (design,) = loop_log.designs(1, ReadingOptions()).items
     assert (design.control, design.metadata) == (True, {"type": "FAB"})
     assert design.attributes == {"method": "m", "parents": "p", "selection_reason": "best"}
-    assert list(book.candidates(pool)) == [candidate]
+    assert list(loop_log.candidates(pool)) == [candidate]
 
 
 def test_a_damaged_pool_is_not_measured(tmp_path):
     store = MemoryStore()
-    book = LoopBook(store, "", "loop")
+    loop_log = LoopLog(store, "", "loop")
     path = tmp_path / "a.fasta"
     path.write_text(">a\nACD\n")
-    pool = book.keep_file(path, "a.fasta", 1)
-    book.fix(fixed(1).model_copy(update={"pool": pool}))
+    pool = loop_log.keep_file(path, "a.fasta", 1)
+    loop_log.fix(fixed(1).model_copy(update={"pool": pool}))
     (key,) = [key for key in store.objects if "POOLS" in key]
     store.objects[key] = b">a\nACE\n"
     with pytest.raises(ArchiveError, match="has changed"):
-        book.designs(1, ReadingOptions())
+        loop_log.designs(1, ReadingOptions())
 
 
 def test_addresses_of_designs():
