@@ -4,11 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
-<<<<<<< HEAD
-.PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs description sbom golden screenshots fuzz crash browser conformance check check-deployments install lock bench bench-long clean
-=======
-.PHONY: demo kinetics-tables test test-long test-newest newest-env test-lowest lowest-env docs description golden fuzz crash soak browser conformance check install lock bench clean
->>>>>>> 0c3559925 (packaging: keep the make targets that a developer uses)
+.PHONY: demo kinetics-tables test test-long test-newest newest-env test-lowest lowest-env docs description golden fuzz crash browser conformance check install lock bench clean
 .DEFAULT_GOAL := help
 
 help:

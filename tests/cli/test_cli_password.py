@@ -16,10 +16,10 @@ VARIABLE = "PREFECT_ASSAY_SERVER_PASSWORD"
 PROTECT = """
 import io, json, os, sys
 from prefect.settings import get_current_settings
-from prefect_assay.cli.failures import reported
+from prefect_assay.cli.failures import report_errors
 from prefect_assay.cli.services.password import protect_api
 sys.stdin = io.StringIO(GIVEN)
-with reported():
+with report_errors():
     protect_api()
 settings = get_current_settings()
 found = [settings.server.api.auth_string, settings.api.auth_string]

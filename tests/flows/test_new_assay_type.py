@@ -76,7 +76,7 @@ from assay_lab.testing import LocalLab
 from prefect_assay.analysis.report.documents import make_report
 from prefect_assay.analysis.results import read_rows, to_csv, write_summary_csv
 from prefect_assay.archive import Document, LocalStore, archive_version
-from prefect_assay.designs.campaign import split
+from prefect_assay.designs.campaign import split_into_batches
 from prefect_assay.orders.purchase import describe_assay
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
@@ -85,7 +85,7 @@ from prefect_assay.service.models.spec_rules import check_spec
 
 designs = tuple(ProteinSequence(name=name, aa_string="MKVLAAGTWYHHEEDD" + name * 3) for name in "ACD")
 assay = Assay(experiment_type="mass_photometry")
-(batch,) = split(Sequences(items=designs, source="x"), assay, 96)
+(batch,) = split_into_batches(Sequences(items=designs, source="x"), assay, 96)
 spec = ExperimentSpec.of(assay, batch, None)
 wrong = spec.model_copy(update={"n_replicates": 2, "method": "bli"})
 with LocalLab() as lab, lab.http() as http:

@@ -85,7 +85,7 @@ def _describe_app(app: FastAPI, core: LabCore) -> None:
     @app.get(f"{API_PREFIX}/openapi.json")
     def openapi(request: Request) -> Response:
         partner = _is_partner(core, request.headers.get("authorization"))
-        body = api.rendered(core.lab.settings.words, partner=partner)
+        body = api.render_document(core.lab.settings.words, partner=partner)
         return Response(body, media_type="application/json")
 
     @app.get("/.well-known/token-key")

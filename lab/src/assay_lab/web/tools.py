@@ -83,7 +83,7 @@ class Tool:
 
 def list_tools(words: WireWords) -> dict[str, Tool]:
     """All tools by name, in the order of the route table; the description of the API comes last."""
-    document = api.document(words, partner=True)
+    document = api.load_document(words, partner=True)
     made = [_make_tool(route, document, words) for route in api.ROUTES]
     path = f"{API_PREFIX}/openapi.json"
     described = f"GET {path}. The machine-readable description."

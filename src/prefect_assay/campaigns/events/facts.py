@@ -1,6 +1,6 @@
 """The events of an order and its experiment, made of what a run has just read or done (docs/operating.md).
 
-A run calls these at every execution, for one order after the other (`events.concerning`); `emit` sends each fact once.
+A run calls these at every execution, for one order after the other (`events.describe_subject`); `emit_fact` sends each fact once.
 What an earlier run has reported is not news: the times in the ledger, the campaign's log and an unchanged archive show it.
 """
 
