@@ -106,7 +106,7 @@ def play_campaign(setup: CampaignSetup, measured: CampaignInput, unasked_cents: 
         if stopped is not None:
             return Cancelled(message=f"canceled by {stopped.person}")
         return final_state(setup, running.log.state.over, report)
-    raise AssertionError("`lasting` returns or raises")
+    raise AssertionError("`outlast_failures` returns or raises")
 
 
 def final_state(setup: CampaignSetup, over: Any, report: CampaignReport) -> State[Any]:

@@ -122,7 +122,7 @@ def find_steepest(celsius: FloatArray, signal: FloatArray) -> float | None:
     half = max(2, round(_SMOOTH_C / step / 2))
     if len(celsius) < 4 * half:
         return None
-    slopes = savgol_filter(signal, 2 * half + 1, 1, deriv=1, delta=step)[half:-half]
+    slopes = np.asarray(savgol_filter(signal, 2 * half + 1, 1, deriv=1, delta=step))[half:-half]
     centred = np.abs(slopes - np.median(slopes))
     top = int(np.argmax(centred[half:-half])) + half
     bend, slope, _ = np.polyfit(np.arange(-half, half + 1), centred[top - half : top + half + 1], 2)

@@ -34,7 +34,7 @@ class Ranking(Protocol):
         """Offer each candidate at most once."""
         ...
 
-    def explain(self, place: int) -> str:
+    def explain(self, place: int, /) -> str:
         """Why this candidate was chosen, in one line without a line end."""
         ...
 
@@ -51,7 +51,8 @@ class FixedRanking:
 
     def offer(self) -> Offers:
         """All in their order."""
-        yield from (int(place) for place in self.order)  # a list takes no answers
+        for place in self.order:
+            yield int(place)
 
 
 def rank_by_score(candidates: Candidates, free: Mask, settings: SelectionSettings) -> FixedRanking:
