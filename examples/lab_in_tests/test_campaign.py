@@ -8,7 +8,7 @@ from prefect_assay.flows import campaign
 from prefect_assay.service.models.spec import Assay
 
 DESIGNS = ">design-1\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
-ASSAY = Assay(experiment_type="thermostability")
+ASSAY = Assay(experiment_type="screening", target="Human EGFR, extracellular domain")
 
 
 @pytest.fixture

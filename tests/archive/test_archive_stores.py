@@ -353,7 +353,7 @@ def test_a_hint_is_deleted_and_may_be_written_again(any_store, key):
         "lab/LEDGERS/OPEN/../ARCHIVE.json",
         "lab/LEDGERS/OPEN/notes.txt",
         "lab/OPEN/campaign-c.json",
-        "XBOOKS/OPEN/campaign-c.json",
+        "XLEDGERS/OPEN/campaign-c.json",
         "LEDGERS/OPEN/campaign-c.json/x",
     ],
 )

@@ -35,7 +35,7 @@ def without_prefect(monkeypatch):
     """No artifacts and no events; the form is answered by `Form`."""
     monkeypatch.setattr(price_module.artifacts, "show_purchase", lambda *_: None)
     monkeypatch.setattr(price_module, "show_question", lambda *_, **__: "details")
-    monkeypatch.setattr(price_module, "emit", lambda *_: None)
+    monkeypatch.setattr(price_module, "emit_fact", lambda *_: None)
     monkeypatch.setattr(price_module, "report_answer", lambda *_: None)
     monkeypatch.setattr(price_module, "report_budget", lambda *_: None)
     with disable_run_logger():

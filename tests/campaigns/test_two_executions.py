@@ -82,7 +82,7 @@ def test_news_that_came_while_a_run_was_suspended_resumes_it_at_once(has_news, m
 
     monkeypatch.setattr(suspension, "get_client", client)
     monkeypatch.setattr(suspension, "this_run", lambda: run)
-    monkeypatch.setattr(suspension, "resume", lambda _client, run_id: resumed.append(run_id))
+    monkeypatch.setattr(suspension, "resume_run", lambda _client, run_id: resumed.append(run_id))
     with pytest.raises(Pause):
         suspend_until_news("in the laboratory", look=Look.after_success(NOW), has_news=lambda: has_news)
     assert resumed == [run.id] * has_news

@@ -276,14 +276,14 @@ def test_a_run_that_has_begun_nothing_is_canceled(world):
 
 def test_what_a_run_begins_before_its_cancellation_is_canceled_with_it(world, monkeypatch):
     run = a_run(world.server, campaign_id="c-begun", name="early")
-    at_prefect, logs = cancel.cancel, []
+    at_prefect, logs = cancel.cancel_run, []
 
     def begin_and_cancel(client, canceled):
         logs.append(begun(world).log)
         client.update_flow_run(run.id, tags=[CAMPAIGN_TAG + logs[0].name])
         at_prefect(client, canceled)
 
-    monkeypatch.setattr(cancel, "cancel", begin_and_cancel)
+    monkeypatch.setattr(cancel, "cancel_run", begin_and_cancel)
     shown = command("cancel", "early", "--yes")
     assert "had begun nothing" not in shown
     assert logs[0].read().stopped is not None

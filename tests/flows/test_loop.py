@@ -226,7 +226,7 @@ class Prefect:
 def prefect(monkeypatch):
     made = Prefect()
     monkeypatch.setattr(loop_module, "get_client", made)
-    monkeypatch.setattr(loop_module, "resume", made.resume)
+    monkeypatch.setattr(loop_module, "resume_run", made.resume)
     for module in (loop_module, starts):
         monkeypatch.setattr(module, "suspend_until_news", made.suspend)
         monkeypatch.setattr(module, "failures_before", lambda: 0)
@@ -243,7 +243,7 @@ def loop(tmp_path, monkeypatch, prefect):
     archive = LocalArchive(root=str(tmp_path / "archive"))
     laboratory = Laboratory(archive)
     monkeypatch.setattr(CampaignSetup, "ledgers", Ledgers(laboratory))
-    for name in ("begin_campaign", "approve_price", "play"):
+    for name in ("begin_campaign", "approve_price", "play_orders"):
         monkeypatch.setattr(
             loop_module,
             name,
@@ -310,7 +310,7 @@ def typed(flat):
     return given | {name: kind(**given[name]) for name, kind in models.items() if name in given}
 
 
-STEPS = {"begin_campaign": "begin", "approve_price": "approve", "play": "play"}
+STEPS = {"begin_campaign": "begin", "approve_price": "approve", "play_orders": "play"}
 
 
 def test_rounds_go_on_until_there_have_been_enough(loop):

@@ -159,7 +159,7 @@ def test_the_look_after_suspending_sees_that_it_has_ended(designer, monkeypatch)
 def test_its_hook_wakes_the_loop_at_once(monkeypatch):
     woken = []
     monkeypatch.setattr(deployed, "get_client", Client())
-    monkeypatch.setattr(deployed, "wake", lambda _, tag: woken.append(tag))
+    monkeypatch.setattr(deployed, "wake_runs", lambda _, tag: woken.append(tag))
     run = FlowRun(id=uuid4(), flow_id=uuid4(), tags=["assay-designs-for:egfr", TAG])
     deployed.wake_loop(None, run, Completed())
     assert woken == ["assay-loop:egfr"]
@@ -167,7 +167,7 @@ def test_its_hook_wakes_the_loop_at_once(monkeypatch):
     def away(*_):
         raise httpx.ConnectError("refused")
 
-    monkeypatch.setattr(deployed, "wake", away)
+    monkeypatch.setattr(deployed, "wake_runs", away)
     deployed.wake_loop(None, run, Completed())
 
 
