@@ -411,12 +411,12 @@ def test_a_loop_is_canceled_with_its_open_rounds_and_reopened_with_them(prefect,
     assert running.log.read().settled
     assert CampaignLog(store, archive.prefix, "l-3").read().count == 0
     with pytest.raises(OrderStopped):
-        running.loop_log(1).require_not_stopped()
+        running.ledger(1).require_not_stopped()
 
     reopen_campaign(archive, "l", person="Ada")
     assert running.log.read().is_open
     assert loop.read().is_open
-    running.loop_log(1).require_not_stopped()
+    running.ledger(1).require_not_stopped()
 
 
 @pytest.mark.parametrize("number", [1, 2])

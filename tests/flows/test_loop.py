@@ -348,14 +348,14 @@ def test_the_same_loop_again_measures_nothing_again(loop):
 
 def test_what_a_round_measures_is_in_the_log_with_all_that_was_proposed(loop):
     loop(designer="loop_designers:longer", max_rounds=1)
-    ledger = loop.ledger()
-    (entry,) = ledger.read().rounds
+    loop_log = loop.loop_log()
+    (entry,) = loop_log.read().rounds
     assert [choice.rank for choice in entry.fixed.choices] == [1, 2, 3]
     assert entry.fixed.choices[0].candidate.parents == ("p", "q")
     assert entry.fixed.choices[0].candidate.columns == {"score": "0.5"}
     assert "first 3 of 5" in entry.fixed.choices[0].reason
-    assert [c.name for c in ledger.candidates(entry.fixed.pool)] == [f"r1-{i}" for i in range(5)]
-    kept = tables.read_proposals(ledger.store, "", ledger.loop_id)
+    assert [c.name for c in loop_log.candidates(entry.fixed.pool)] == [f"r1-{i}" for i in range(5)]
+    kept = tables.read_proposals(loop_log.store, "", loop_log.loop_id)
     assert [(line.fate, line.candidates) for line in kept] == [("chosen", 3), ("not_reached", 2)]
 
 
@@ -419,7 +419,7 @@ def test_the_budget_bounds_designs_and_rounds(loop):
     report = loop(designer="loop_designers:longer", max_rounds=9, budget_usd=(5 * PRICE + 1) / 100)
     assert [r.designs for r in report.rounds] == [3, 2]
     assert (report.stop, report.spent_cents) == ("budget", 5 * PRICE)
-    second = loop.ledger().read().rounds[1].fixed
+    second = loop.loop_log().read().rounds[1].fixed
     assert "the budget allows no more" in second.choices[0].reason
     assert second.limit_cents == 2 * PRICE + 1
 
@@ -430,12 +430,12 @@ def test_a_selection_chooses_and_explains(loop):
     )
     report = loop(designer="loop_designers:longer", max_rounds=2, selection=settings)
     assert [r.designs for r in report.rounds] == [2, 2]
-    for entry in loop.ledger().read().rounds:
+    for entry in loop.loop_log().read().rounds:
         fixed = entry.fixed
         assert (fixed.policy, fixed.seed) == ("top_score", 3)
         assert fixed.counts == {"chosen": 2, "parent_limit": 3}
         assert all("score" in choice.reason for choice in fixed.choices)
-    kept = tables.read_proposals(loop.ledger().store, "", loop.ledger().loop_id)
+    kept = tables.read_proposals(loop.loop_log().store, "", loop.loop_log().loop_id)
     assert [(line.round_number, line.fate, line.candidates) for line in kept] == [
         (1, "chosen", 2),
         (1, "parent_limit", 3),
@@ -452,7 +452,7 @@ def test_a_score_of_unknown_direction_is_refused_before_anything_is_proposed(loo
             designer="loop_designers:longer",
             selection=SelectionSettings(policy="top_score", score_column="magic"),
         )
-    assert not loop.ledger().read().rounds
+    assert not loop.loop_log().read().rounds
 
 
 def test_a_selection_that_leaves_nothing_ends_the_loop(loop, folder):
@@ -470,7 +470,7 @@ def test_a_goal_that_the_assay_cannot_reach_is_refused_before_anything(loop):
         loop()
     with pytest.raises(ConfigurationError, match="neither a function"):
         loop(designer="nothing of the kind")
-    assert loop.ledger().read().rounds == ()
+    assert loop.loop_log().read().rounds == ()
 
 
 @pytest.mark.parametrize(
@@ -502,7 +502,7 @@ def test_a_campaign_that_fails_stops_a_designers_loop_and_is_tried_again(loop):
     loop.laboratory.broken.add("loop-round-002")
     with pytest.raises(LoopFailed, match="round 2 has no results: canceled by the laboratory"):
         loop(designer="loop_designers:longer", max_rounds=3)
-    fixed = loop.ledger().read().rounds[1].fixed
+    fixed = loop.loop_log().read().rounds[1].fixed
     loop.laboratory.broken.clear()
     report = loop(designer="loop_designers:longer", max_rounds=3)
     assert len(report.rounds) == 3
@@ -520,9 +520,9 @@ def test_why_a_campaign_failed_is_in_the_log_of_the_loop(loop):
     for _ in range(2):
         with pytest.raises(LoopFailed) as caught:
             loop(designer="loop_designers:longer", max_rounds=1)
-    (entry,) = loop.ledger().read().rounds
+    (entry,) = loop.loop_log().read().rounds
     assert (entry.failed.problem, entry.ended) == ("canceled by the laboratory", None)
-    assert loop.ledger().read().count == 3, "once for each start"
+    assert loop.loop_log().read().count == 3, "once for each start"
     assert [line.problem for line in caught.value.report.rounds] == [entry.failed.problem]
     assert loop.reported[-1][0].problem == entry.failed.problem
     loop.laboratory.broken.clear()
@@ -596,7 +596,7 @@ def test_the_next_file_is_waited_for_as_long_as_was_asked(loop, folder, monkeypa
     with pytest.raises(Pause):
         loop(run, source=str(folder), wait_days=3, max_rounds=2)
     ((message, look, has_news),) = loop.prefect.waits
-    until = loop.ledger().read().rounds[0].ended.at + timedelta(days=3)
+    until = loop.loop_log().read().rounds[0].ended.at + timedelta(days=3)
     assert f"the next design file in {folder}, until {until:%Y-%m-%d %H:%M} UTC" in message
     assert timedelta(minutes=4) < look.at - datetime.now(UTC) < timedelta(minutes=6)
     assert not has_news()
@@ -638,7 +638,7 @@ def test_the_files_of_a_source_come_before_the_designers_rounds(loop, folder):
     report = loop(source=str(folder), designer="loop_designers:longer", max_rounds=2)
     assert [r.name for r in report.rounds] == ["start", "round-002"]
     assert loop.laboratory.measured[0] == ("loop-start", ["s0", "s1"])
-    assert len(loop.ledger().read().rounds[1].fixed.choices[0].candidate.sequence) == 13
+    assert len(loop.loop_log().read().rounds[1].fixed.choices[0].candidate.sequence) == 13
 
 
 def test_a_designers_round_gives_way_to_a_file_of_its_name(loop, folder):
@@ -797,7 +797,7 @@ def test_a_canceled_loop_orders_nothing_more_until_a_person_reopens_it(loop):
     assert "loop loop was canceled on" in report.stopped
     assert "by Ada (the command)" in report.stopped
     assert "start the loop by command with --reopen" in report.stopped
-    assert len(loop.ledger().read().rounds) == 1
+    assert len(loop.loop_log().read().rounds) == 1
     scheduled = loop.prefect.start({**PARAMETERS, "max_rounds": 9})
     assert loop(scheduled, designer="loop_designers:flat", max_rounds=9).stop == "person"
     assert loop.log().read().needs_sweep, "what is left of it is still to be reported"
@@ -943,7 +943,7 @@ def test_a_token_that_is_refused_after_an_order_is_waited_for(loop):
     loop.laboratory.during["loop-round-001"] = refuse
     with pytest.raises(Pause):
         loop(run, designer="loop_designers:flat", max_rounds=1)
-    assert loop.ledger().read().rounds[0].failed is None
+    assert loop.loop_log().read().rounds[0].failed is None
     assert loop.campaign_log("loop-round-001").read().is_open
     loop.laboratory.during.clear()
     assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
