@@ -569,7 +569,7 @@ def test_a_ledger_that_fails_after_the_settlement_does_not_hide_it(world, caplog
         raise OSError("disk full")
 
     world.api.before = lambda: setattr(payment_ledger, "paid", broken)
-    assert world.settle(payment_ledger=payment_ledger).state is PaymentState.SETTLED
+    assert world.settle(ledger=payment_ledger).state is PaymentState.SETTLED
     assert calls
     assert "is paid; that cannot be recorded now" in caplog.text
     assert world.entry().in_doubt

@@ -44,7 +44,7 @@ def run(world, killer, **changes):
     """One run of the order whose every call to the archive and the service goes through a killer or a pause."""
     ledger = make_ledger(KillingStore(world.store, killer), experiment=world.experiment_id)
     options = {"rail": world.new_rail(), **changes}
-    return world.settle(api=KillingApi(world.api, killer), payment_ledger=PaymentLedger(ledger), **options)
+    return world.settle(api=KillingApi(world.api, killer), ledger=PaymentLedger(ledger), **options)
 
 
 def attempt(world, killer=None, **changes):

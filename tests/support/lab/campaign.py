@@ -132,7 +132,7 @@ class PlayedCampaign:
         for name in ("show_order", "show_payment", "show_surplus"):
             yield artifacts, name, lambda *_, **__: None
         yield questions, "show_question", lambda *_, **__: None
-        yield play, "_show", lambda *_: None
+        yield play, "_show_changes", lambda *_: None
 
     @contextmanager
     def replaced(self):
