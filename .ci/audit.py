@@ -4,12 +4,11 @@ Prints each one, and ends with 1 if there is any. Where the database can't be re
 `--warn` ends with 0 in any case: what CI says of a commit must not depend on today's advisories.
 """
 
-import json
 import re
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
+
+import httpx
 
 DATABASE = "https://api.osv.dev/v1/querybatch"
 LOCK = Path(__file__).parents[1] / "requirements.lock"
@@ -19,14 +18,12 @@ def main() -> int:
     """Return the exit code."""
     pins = re.findall(r"^([a-z0-9._-]+)==([^ ;\\]+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
     queries = [{"package": {"name": name, "ecosystem": "PyPI"}, "version": version} for name, version in pins]
-    body = json.dumps({"queries": queries}).encode()
-    request = urllib.request.Request(DATABASE, body, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-            results = json.load(answer)["results"]
-    except (urllib.error.URLError, TimeoutError) as error:
+        answer = httpx.post(DATABASE, json={"queries": queries}, timeout=20).raise_for_status()
+    except httpx.HTTPError as error:
         print(f"dependency audit: not done, {DATABASE} can't be reached ({error})")
         return 0
+    results = answer.json()["results"]
     known = [
         f"{name} {version}: {', '.join(entry['id'] for entry in result['vulns'])}"
         for (name, version), result in zip(pins, results, strict=True)

@@ -3,7 +3,7 @@
 Waits use the plain functions: they look often, and each call of a task would be a task run.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from prefect import task
 
@@ -21,7 +21,6 @@ from prefect_assay.designs import (
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.orders.identity import order_key
-from prefect_assay.orders.job import Outcome, OutcomeKind
 from prefect_assay.orders.wait_decision import Decision, deadline_of, decide_wait
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at
@@ -102,18 +101,6 @@ def read_and_decide(
     experiment = client.experiments.get(experiment_id)
     deadline = deadline_of(experiment.created_at, patience)
     return experiment, decide_wait(experiment.status, experiment.results_status, time_at(client), deadline)
-
-
-def outcome_of(experiment: Experiment, kind: OutcomeKind) -> Outcome:
-    """The outcome of an experiment, from its last read."""
-    return Outcome(
-        kind=kind,
-        experiment_id=experiment.id,
-        experiment_code=experiment.code,
-        status=experiment.status,
-        results_status=experiment.results_status,
-        checked_at=datetime.now(UTC),
-    )
 
 
 @task(name="check-experiment", task_run_name="check-experiment-{experiment_id}", **READ)

@@ -3,8 +3,14 @@
 It ends with the last test of this folder (a package for that), since an idle installation slows all that follow.
 """
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
+import httpx
 import pytest
 
+from prefect_assay.flows import sweep
 from support.runs.held import Held
 from support.runs.world import a_world
 
@@ -22,6 +28,28 @@ def world(tmp_path_factory):
 def held(world):
     """Runs that a test executes itself."""
     return Held(world)
+
+
+@pytest.fixture
+def time_passes(world):
+    """The laboratory works, a person pays, and sweeps run, while the test waits. The examples name no webhook."""
+    ended = threading.Event()
+
+    def go_on():
+        while not ended.wait(2):
+            for invoice in world.service.invoices.iterate():
+                if invoice.status == "open":
+                    httpx.post(
+                        f"{invoice.provider_hosted_invoice_url.rstrip('/')}/pay", follow_redirects=True
+                    )
+            world.stack.lab.advance(until="idle")  # a quote does not expire while a busy machine reads it
+            sweep(full_check_minutes=0)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(copy_context().run, go_on)
+        yield
+        ended.set()
+        done.result()
 
 
 @pytest.hookimpl(hookwrapper=True)

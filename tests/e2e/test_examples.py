@@ -5,9 +5,6 @@ import os
 import runpy
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from pathlib import Path
 
 import pytest
@@ -55,25 +52,7 @@ def test_a_deployed_campaign_suspends_and_a_webhook_wakes_it(world):
     assert len(world.orders("example")) == 1
 
 
-@pytest.fixture
-def days_pass(world):
-    """Lab days pass, a person pays the invoices, and sweeps run, while the test waits."""
-    stop = threading.Event()
-
-    def go_on():
-        while not stop.wait(2):
-            world.pay_invoices("stability-")
-            world.advance(days=4)
-            sweep(full_check_minutes=0)
-
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(copy_context().run, go_on)
-        yield
-        stop.set()
-        done.result()
-
-
-@pytest.mark.usefixtures("days_pass")
+@pytest.mark.usefixtures("time_passes")
 def test_a_deployed_loop_has_a_schedule_and_learns_from_its_first_round(world):
     runpy.run_path(str(EXAMPLES / "scheduled_loop" / "deploy.py"))["main"]()
     deployment = world.api.read_deployment_by_name("design-build-test/stability")

@@ -4,13 +4,9 @@ import asyncio
 import shlex
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterTags
@@ -20,7 +16,6 @@ from prefect_assay.blocks.block_references import as_parameter
 from prefect_assay.blocks.deployment_runs import deployment_of, start_run
 from prefect_assay.campaigns.flow_results import LoopReport
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.flows import sweep
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from support.accounts import make_account
 from support.command import command
@@ -51,28 +46,6 @@ def execute(example):
 def account(world):
     """The account, saved under the name that the pages use."""
     return world.save_documented_blocks()
-
-
-@pytest.fixture
-def time_passes(world):
-    """The laboratory works, a person pays, and sweeps run, while the test waits. The examples name no webhook."""
-    ended = threading.Event()
-
-    def go_on():
-        while not ended.wait(2):
-            for invoice in world.service.invoices.iterate():
-                if invoice.status == "open":
-                    httpx.post(
-                        f"{invoice.provider_hosted_invoice_url.rstrip('/')}/pay", follow_redirects=True
-                    )
-            world.stack.lab.advance(until="idle")  # a quote does not expire while a busy machine reads it
-            sweep(full_check_minutes=0)
-
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(copy_context().run, go_on)
-        yield
-        ended.set()
-        done.result()
 
 
 def test_readme_without_an_account(world, monkeypatch, tmp_path, capsys):

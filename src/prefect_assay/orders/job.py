@@ -1,10 +1,9 @@
 """The stages of one experiment: order, payment, outcome. No secrets: results and artifacts contain these models."""
 
-from datetime import datetime
 from enum import StrEnum
 
 from prefect_assay.service.models.base import Model
-from prefect_assay.service.models.vocabulary import AnyExperimentStatus, AnyResultsStatus, PaymentMethod
+from prefect_assay.service.models.vocabulary import AnyExperimentStatus, PaymentMethod
 
 
 class OrderRoute(StrEnum):
@@ -60,14 +59,3 @@ class OutcomeKind(StrEnum):
     INCOMPLETE = "incomplete"  # released, and partial for longer than a week
     CANCELED = "canceled"
     OVERDUE = "overdue"
-
-
-class Outcome(Model):
-    """How one experiment ended, from its last read."""
-
-    kind: OutcomeKind
-    experiment_id: str
-    experiment_code: str
-    status: AnyExperimentStatus
-    results_status: AnyResultsStatus
-    checked_at: datetime

@@ -40,7 +40,9 @@ _ENVIRONMENT: Final = Environment(
     finalize=_clean_value,
 )
 _ENVIRONMENT.filters |= {
+    "celsius": words.format_celsius,
     "day": words.format_day,
+    "melting": words.format_melting,
     "usd": usd,
     "molar": format_molar,
     "estimate": format_molar_estimate,

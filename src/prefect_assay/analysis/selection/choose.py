@@ -184,7 +184,7 @@ def _fill_places(
     is_taken: bool | None = None
     while len(chosen) < places:
         try:
-            place = offers.send(is_taken)  # type: ignore[arg-type]  # the first answer of a generator is None
+            place = offers.send(is_taken)
         except StopIteration:
             break
         fate = limits.find_fate(place)

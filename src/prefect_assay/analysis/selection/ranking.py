@@ -10,8 +10,8 @@ from prefect_assay.analysis.selection.candidates import Candidates, Floats, Mask
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import InputError
 
-Offers = Generator[int, bool, None]
-"""Positions in the order of preference; the answer to each is whether it was chosen."""
+Offers = Generator[int, bool | None, None]
+"""Positions in the order of preference; the answer to each is whether it was chosen, and None begins."""
 _DIGITS: Final = 4
 
 

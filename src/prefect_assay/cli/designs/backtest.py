@@ -1,6 +1,5 @@
 """`prefect-assay designs backtest`: what each policy would have bought from a table of measured designs, and found."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import fmean
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from prefect_assay.analysis.selection import History, read_history
 from prefect_assay.cli.designs.select import expand_home, settings_of
-from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
+from prefect_assay.cli.output import TerminalConsole, drop_infinite, make_plain_console, print_json
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.words import many
 
@@ -49,9 +48,9 @@ def play_policies(
         {
             "policy": each.policy,
             "first": fmean(each.first),
-            "first_error": _drop_infinite(compute_standard_error(each.first)),
+            "first_error": drop_infinite(compute_standard_error(each.first)),
             "last": fmean(each.last),
-            "last_error": _drop_infinite(compute_standard_error(each.last)),
+            "last_error": drop_infinite(compute_standard_error(each.last)),
             "families": fmean(each.families),
         }
         for each in found.played
@@ -68,7 +67,7 @@ def play_policies(
                 "counts": "hits" if found.more_is_better else "distance of the best value",
                 "verdict": {
                     **asdict(verdict),
-                    "error": _drop_infinite(verdict.error),
+                    "error": drop_infinite(verdict.error),
                     "real": verdict.is_real,
                 },
                 "notes": list(history.notes),
@@ -85,7 +84,7 @@ def play_policies(
     sure = "the difference is real" if verdict.is_real else "the difference may be chance"
     if verdict.splits < ENOUGH_SPLITS:
         sure += f": {many(verdict.splits, 'independent split')}, and fewer than {ENOUGH_SPLITS} cannot tell"
-    difference = _with_error(verdict.difference, _drop_infinite(verdict.error), "+.2f")
+    difference = _with_error(verdict.difference, drop_infinite(verdict.error), "+.2f")
     out.print(f"take {verdict.policy}: {difference} {what} compared with {verdict.beside}; {sure}")
 
 
@@ -104,11 +103,6 @@ def _show_policies(rows: Sequence[Mapping[str, Any]], batch: int, rounds: int, *
 
 def _with_error(mean: float, error: float | None, form: str = ".2f") -> str:
     return f"{mean:{form}}" if error is None else f"{mean:{form}} ± {error:.2f}"
-
-
-def _drop_infinite(error: float) -> float | None:
-    """None for the error of a single split."""
-    return error if math.isfinite(error) else None
 
 
 def _print_notes(history: History) -> None:

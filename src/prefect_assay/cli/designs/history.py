@@ -29,7 +29,7 @@ from prefect_assay.archive import Store
 from prefect_assay.campaigns.loops import LoopLog
 from prefect_assay.cli.archives.archive import open_archive
 from prefect_assay.cli.archives.results import write_table
-from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
+from prefect_assay.cli.output import TerminalConsole, drop_infinite, make_plain_console, print_json
 from prefect_assay.designs.candidate import method_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import ArchiveError
@@ -157,7 +157,7 @@ def _summarize_track(track: Track) -> dict[str, Any]:
             }
             for each in track.methods
         ],
-        "scores": [asdict(each) | {"rho": _drop_infinite(each.rho)} for each in track.scores],
+        "scores": [asdict(each) | {"rho": drop_infinite(each.rho)} for each in track.scores],
         "predictions": [
             {
                 "low": each.low,
@@ -171,10 +171,6 @@ def _summarize_track(track: Track) -> dict[str, Any]:
         "passed_over": track.passed_over,
         "notes": list(track.notes),
     }
-
-
-def _drop_infinite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _show_track(console: Console, track: Track) -> None:
