@@ -53,7 +53,7 @@ class Shop:
             monkeypatch.setattr(module, "start_temporary_server", lambda: None)
             monkeypatch.setattr(module, "load_account", lambda _: self.account)
             monkeypatch.setattr(module, "start_deployed", self.start)
-            monkeypatch.setattr(module, "announce", lambda *_, **__: None)
+            monkeypatch.setattr(module, "announce_run", lambda *_, **__: None)
         monkeypatch.setattr(estimating, "saved_account", lambda _: self.account)
 
     @property

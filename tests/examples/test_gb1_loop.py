@@ -23,7 +23,7 @@ def designer(monkeypatch):
     import gb1_designer
 
     few = {four: value for four, value in gb1.load_fitness().items() if set(four) <= set(ALPHABET)}
-    monkeypatch.setattr(gb1_designer.gb1, "fitness", lambda: few)
+    monkeypatch.setattr(gb1_designer.gb1, "load_fitness", lambda: few)
     monkeypatch.setenv(gb1_designer.SEED, "1")
     yield gb1_designer
     gb1_designer.library.cache_clear()

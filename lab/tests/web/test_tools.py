@@ -246,7 +246,7 @@ def test_tools_use_the_configured_words():
 
 def test_a_parameter_and_a_body_field_of_one_name_raise():
     route = next(route for route in ROUTES if route.path == "/experiments/{experiment_id}" and route.writes)
-    document = tools.api.document(partner=True)
+    document = tools.api.load_document(partner=True)
     operation = document["paths"]["/api/v1/experiments/{experiment_id}"]["patch"]
     operation["parameters"] = [{"name": "name", "in": "query", "schema": {}, "description": ""}]
     with pytest.raises(ValueError, match="two parameters named name"):
