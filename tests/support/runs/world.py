@@ -158,7 +158,11 @@ class World:
             now = self.run(run)
             return bool(now.state and now.state.name == "Suspended") and not self.stack.runner_processes()
 
-        eventually(reached, seconds=seconds, what=f"{run.name} to be suspended without a process")
+        try:
+            eventually(reached, seconds=seconds, what=f"{run.name} to be suspended without a process")
+        except AssertionError as error:
+            left = [process.cmdline() for process in self.stack.runner_processes()]
+            raise AssertionError(f"{error}; it is {self.run(run).state!r}, and these run: {left}") from None
         return self.run(run)
 
     def orders(self, campaign_id: str) -> list[Any]:
