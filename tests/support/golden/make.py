@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from assay_lab.rails.x402 import X402Settings
 from assay_lab.testing import LocalLab
 from prefect_assay.analysis.report.documents import archive_report, make_report
+from prefect_assay.analysis.tables.files import update_tables
 from prefect_assay.archive import LocalStore, read_latest
 from prefect_assay.archive.layout import REPORT_CODE
 from prefect_assay.blocks import SpendingPolicy, X402Wallet
@@ -102,6 +103,7 @@ def make_reports(folder: Path) -> None:
         shutil.rmtree(campaign_folder / REPORT_CODE)
         shutil.rmtree(folder / "LEDGERS" / "VERSIONS" / name / REPORT_CODE)
         archive_report(store, "", made, now=kept.manifest.created_at)
+    update_tables(store, "")
 
 
 if __name__ == "__main__":
