@@ -27,7 +27,7 @@ from prefect_assay.campaigns.events.kinds import (
 )
 from prefect_assay.campaigns.problems import ALERTS
 from prefect_assay.campaigns.problems.find import SILENT_AFTER
-from prefect_assay.campaigns.problems.kinds import SWEEP_SILENT
+from prefect_assay.campaigns.problems.kinds import RECEIVER_UNREACHABLE, SWEEP_SILENT
 from prefect_assay.deployments.automations import mark_automation
 from prefect_assay.errors import ConfigurationError
 
@@ -156,6 +156,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
     **{
         f"notify-{kind}": _make_problem_recipe(f"Notify when {alert.meaning}.", {"assay.kind": kind})
         for kind, alert in ALERTS.items()
+        if kind != RECEIVER_UNREACHABLE  # no sweep finds it, so that its event is never sent
     },
     f"notify-{SWEEP_SILENT}": _SWEEP_SILENT,
     "notify-solved": Recipe(

@@ -164,6 +164,10 @@ def test_choosing_again_changes_nothing():
             "notify-everything=slack-webhook/team",
             "there is no automation 'notify-everything'; choose one of notify-stage",
         ),
+        (
+            "notify-receiver-unreachable=slack-webhook/team",
+            "there is no automation 'notify-receiver-unreachable'; choose one of notify-stage",
+        ),
         ("notify-stage", "notify-stage needs a notification block, as TYPE/NAME"),
         ("start-round=mine", "start-round needs a deployment, as FLOW/NAME"),
         (

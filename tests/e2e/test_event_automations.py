@@ -20,7 +20,7 @@ from prefect.runtime import flow_run as current_run
 
 from prefect_assay.campaigns.events import emit_fact, flush_events, kinds
 from prefect_assay.campaigns.problems import ALERTS
-from prefect_assay.campaigns.problems.kinds import SWEEP_SILENT
+from prefect_assay.campaigns.problems.kinds import RECEIVER_UNREACHABLE, SWEEP_SILENT
 from prefect_assay.deployments.automations import register_automations
 from prefect_assay.deployments.event_automations import (
     DESIGNS_DROPPED,
@@ -73,7 +73,11 @@ PROBLEMS = {
     )
     for kind in ALERTS
 }
-NOTIFIED |= {f"notify-{kind}": (fact, fact.text) for kind, fact in PROBLEMS.items() if kind != SWEEP_SILENT}
+NOTIFIED |= {
+    f"notify-{kind}": (fact, fact.text)
+    for kind, fact in PROBLEMS.items()
+    if kind not in {SWEEP_SILENT, RECEIVER_UNREACHABLE}
+}
 NOTIFIED["notify-problem"] = (PROBLEMS[SWEEP_SILENT], f"something about {SWEEP_SILENT}")
 NOTIFIED["notify-solved"] = (
     kinds.ProblemSolved(

@@ -51,7 +51,7 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     ),
     INVOICE_UNPAID: AlertKind(
         "an invoice is open longer than the limit",
-        "Pay it by its link in prefect-assay status, or cancel the experiment",
+        "Pay it by its link in prefect-assay status, or ask the laboratory whether it can stop",
     ),
     QUOTE_EXPIRING: AlertKind(
         "an unanswered quote expires soon",
