@@ -139,7 +139,7 @@ class World:
         value = self.run(run).state.result()
         return model.model_validate(value) if isinstance(value, dict) else value
 
-    def until(self, run: FlowRun, *names: str, seconds: float = 60) -> FlowRun:
+    def until(self, run: FlowRun, *names: str, seconds: float = 180) -> FlowRun:
         """Wait until a run is in one of the named states."""
 
         def reached() -> FlowRun | None:
@@ -151,7 +151,7 @@ class World:
         except AssertionError as error:
             raise AssertionError(f"{error}; it is {self.run(run).state!r}") from None
 
-    def asleep(self, run: FlowRun, seconds: float = 60) -> FlowRun:
+    def asleep(self, run: FlowRun, seconds: float = 180) -> FlowRun:
         """Wait until a run is suspended and no flow process is left."""
 
         def reached() -> bool:
