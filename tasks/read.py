@@ -1,9 +1,4 @@
-"""Read designs, plan a campaign, and look at an experiment.
-
-Waits use the plain functions: they look often, and each call of a task would be a task run.
-"""
-
-from datetime import timedelta
+"""Read designs, plan a campaign, and look at an experiment."""
 
 from prefect import task
 
@@ -21,9 +16,6 @@ from prefect_assay.designs import (
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.orders.identity import order_key
-from prefect_assay.orders.wait_decision import Decision, deadline_of, decide_wait
-from prefect_assay.service.client import AssayClient
-from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec, Target
@@ -92,15 +84,6 @@ def plan_campaign(
         attributes=attributes.by_design,
         attributes_left_out=attributes.left_out,
     )
-
-
-def read_and_decide(
-    client: AssayClient, experiment_id: str, patience: timedelta
-) -> tuple[Experiment, Decision]:
-    """Read an experiment and decide. The deadline counts from the order, by the service's clock."""
-    experiment = client.experiments.get(experiment_id)
-    deadline = deadline_of(experiment.created_at, patience)
-    return experiment, decide_wait(experiment.status, experiment.results_status, time_at(client), deadline)
 
 
 @task(name="check-experiment", task_run_name="check-experiment-{experiment_id}", **READ)

@@ -10,12 +10,10 @@ from prefect.client.schemas.objects import State
 from prefect.input import keyset_from_paused_state
 from prefect.states import Running, Suspended
 
-from prefect_assay.archive import LocalStore
 from prefect_assay.campaigns.approval.answers import (
     answer_question,
     choose_question,
     decision_of,
-    list_questions,
     questions_of,
     wake_answered,
     wake_run,
@@ -110,16 +108,6 @@ def test_the_questions_of_a_canceled_campaign_are_closed():
     assert questions_of(written.log) == []
     with pytest.raises(InputError, match="is canceled, so its questions are closed"):
         answer(written)
-
-
-def test_the_questions_of_an_archive_are_those_of_its_open_campaigns(tmp_path):
-    store = LocalStore(tmp_path)
-    first, second, over = (campaign(store, price=1) for _ in range(3))
-    second.ask("quote", 2, number=1)
-    over.log.finish("2 measured", complete=True)
-    archive = SimpleNamespace(get_store=lambda: store, prefix="")
-    listed = {(one.log.name, one.asked.question_id) for one in list_questions(archive)}
-    assert listed == {(first.name, "price"), (second.name, "price"), (second.name, "quote")}
 
 
 def test_one_of_several_questions_has_to_be_named_with_the_revision_that_was_read():

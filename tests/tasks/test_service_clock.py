@@ -6,18 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.orders.job import OutcomeKind
-from prefect_assay.orders.wait_decision import NotYet
-from prefect_assay.service.models.experiment import Experiment
-from prefect_assay.tasks import read
+from prefect_assay.orders.wait_decision import NotYet, deadline_of, decide_wait
+from prefect_assay.service.client.http.dates import time_at
 
 NOW = datetime.now(UTC)
-
-
-def service(*, age, ahead):
-    """The service's clock is `ahead` of this machine's; the order is `age` old by the service's."""
-    clock = None if ahead is None else NOW + ahead
-    made = Experiment(id="e", code="c", status="in_production", created_at=(clock or NOW) - age)
-    return SimpleNamespace(service_time=clock, experiments=SimpleNamespace(get=lambda _experiment_id: made))
 
 
 @pytest.mark.parametrize(
@@ -32,4 +24,8 @@ def service(*, age, ahead):
     ],
 )
 def test_a_wait_ends_by_the_services_clock(ahead, age, decision):
-    assert read.read_and_decide(service(age=age, ahead=ahead), "e", timedelta(days=45))[1] is decision
+    """The service's clock is `ahead` of this machine's; the order is `age` old by the service's."""
+    clock = None if ahead is None else NOW + ahead
+    deadline = deadline_of((clock or NOW) - age, timedelta(days=45))
+    now = time_at(SimpleNamespace(service_time=clock))
+    assert decide_wait("in_production", "none", now, deadline) is decision

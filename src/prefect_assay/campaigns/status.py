@@ -17,7 +17,6 @@ from prefect_assay.archive import ArchivedVersion
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.archive.read import latest_by_experiment
 from prefect_assay.archive.store import Store
-from prefect_assay.errors import NotFound
 from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
@@ -157,22 +156,6 @@ class CampaignView(Model):
     def paid_cents(self) -> int:
         """What is paid for its orders."""
         return sum(one.paid_cents or 0 for one in self.experiments)
-
-
-def read_campaign(
-    store: Store, prefix: str, name: str, kind: StartedKind = StartedKind.CAMPAIGN
-) -> CampaignView:
-    """The campaign or loop of an id.
-
-    Raises:
-        NotFound: the archive has no log of it.
-        ArchiveUnavailable: the archive cannot be read now.
-        ArchiveError: its log is damaged.
-    """
-    log = CampaignLog(store, prefix, name, kind)
-    if log.read().started is None:
-        raise NotFound(f"{store.location(prefix)} has no log of a {kind} {name}")
-    return view_of(log)
 
 
 def list_campaigns(store: Store, prefix: str, *, open_only: bool) -> tuple[CampaignView, ...]:

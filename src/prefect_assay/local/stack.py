@@ -108,8 +108,9 @@ class LocalStack:
             self.wait_for_receiver()
             if self._runner_kind == "worker":
                 self._deploy()
-                self._launch_runner()
-            self.wait_for_runner()
+                self.start_runner()
+            else:
+                self.wait_for_runner()
         except BaseException:
             self.stop()
             raise
@@ -133,34 +134,15 @@ class LocalStack:
     def __exit__(self, *_: object) -> None:
         self.discard()
 
-    def start_server(self) -> None:
-        """Start the Prefect server again on its database."""
-        self._launch_server()
-        self.wait_for_server()
-
     def stop_server(self) -> None:
         """Stop the Prefect server, and its database if the server was killed before."""
         self._parts.stop("server")
         self.database.stop()
 
-    def start_lab(self) -> None:
-        """Start the lab again on its database."""
-        self._launch_lab()
-        self.wait_for_lab()
-
     def stop_lab(self) -> None:
         """Stop the lab."""
         self.lab.stop()
         self._parts.stop("lab")
-
-    def start_receiver(self) -> None:
-        """Start the webhook receiver."""
-        self._launch_receiver()
-        self.wait_for_receiver()
-
-    def stop_receiver(self) -> None:
-        """Stop the webhook receiver: deliveries fail."""
-        self._parts.stop("receiver")
 
     def start_runner(self) -> None:
         """Start what runs the flows."""
@@ -171,12 +153,6 @@ class LocalStack:
         """Ask what runs the flows to end; runs in progress end with it."""
         self._parts.stop("sweeper")
         self._parts.stop("runner")
-
-    def kill_runner(self) -> None:
-        """SIGKILL what runs the flows, and all flow processes, like a crash of the machine."""
-        for name in ("runner", "sweeper"):
-            if self.running(name):
-                self._parts.kill(name)
 
     def runner_processes(self) -> list[psutil.Process]:
         """The processes below the runner: one per flow run in progress, none while all are suspended."""

@@ -38,7 +38,6 @@ OVER: Final = frozenset(
         Stage.STOPPED,
     }
 )
-WITH_RESULTS: Final = frozenset({Stage.MEASURED, Stage.INCOMPLETE})
 
 
 def stage_of(state: OrderState, *, asks: bool = False) -> Stage:  # noqa: PLR0911 - one return per case

@@ -17,7 +17,6 @@ from prefect_assay.analysis.results import (
     collate_rows,
     from_csv,
     to_csv,
-    to_parquet,
 )
 from prefect_assay.errors import InputError
 
@@ -119,21 +118,6 @@ def test_a_table_of_another_version_is_read(left_out):
 def test_csv_takes_a_very_large_extra():
     (found,) = from_csv(to_csv([row(extra="x" * 1_000_000)]))
     assert len(found.extra) == 1_000_000
-
-
-def test_parquet_keeps_types_and_nulls():
-    pq = pytest.importorskip("pyarrow.parquet")
-    table = pq.read_table(io.BytesIO(to_parquet([row(kd_M=7.4e-8, replicate=2, control=True), row("e")])))
-    assert tuple(table.column_names) == COLUMNS
-    first, second = table.to_pylist()
-    assert (first["kd_M"], first["replicate"], first["control"], first["level"]) == (
-        7.4e-8,
-        2,
-        True,
-        "summary",
-    )
-    assert (second["kd_M"], second["replicate"], second["control"]) == (None, None, None)
-    assert str(to_parquet_type(table, "tm_C")) == "double"
 
 
 def to_parquet_type(table, column):

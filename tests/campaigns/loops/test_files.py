@@ -49,21 +49,6 @@ def test_only_complete_design_files_are_listed_in_the_order_of_their_names(tmp_p
     assert files.unfinished[1].changed == NOW - 5
 
 
-def test_a_fingerprint_changes_with_what_is_complete(tmp_path):
-    def seen():
-        return design_files(str(tmp_path), now=NOW, settle=30).fingerprint()
-
-    put(tmp_path, "a.fasta")
-    first = seen()
-    put(tmp_path, "b.fasta", at=NOW)
-    assert seen() == first
-    put(tmp_path, "b.fasta", at=OLD)
-    second = seen()
-    assert second != first
-    put(tmp_path, "b.fasta", at=OLD + 1)
-    assert seen() not in {first, second}
-
-
 def test_a_snapshot_is_the_file_as_it_was_listed(tmp_path):
     put(tmp_path, "a.fasta")
     (file,) = design_files(str(tmp_path), now=NOW, settle=30).complete

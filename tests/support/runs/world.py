@@ -39,10 +39,10 @@ from prefect_assay.blocks import (
 from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.cli.services.server import URL as DATABASE_URL
 from prefect_assay.local.processes import read_tail
-from prefect_assay.local.stack import LocalStack
 from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.service.client import AssayClient
 from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference, save_account
+from support.controlled_stack import ControlledStack
 from support.runs.prefect_tables import fill
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def start_run(api: SyncPrefectClient, deployment: str, parameters: Mapping[str, 
 class World:
     """A running stack with one user's blocks."""
 
-    stack: LocalStack
+    stack: ControlledStack
     folder: Path
     credentials: AssayCredentials
     policy: SpendingPolicy
@@ -261,7 +261,7 @@ def a_world(
         "PREFECT_LOCAL_STORAGE_PATH": str(folder / "results"),
     }
     options = stack_options or {}
-    stack = LocalStack(folder / "stack", **options | {"env": storage | options.get("env", {})})
+    stack = ControlledStack(folder / "stack", **options | {"env": storage | options.get("env", {})})
     stack.lab._command += lab_options  # a stack of users needs none
     settings = {
         PREFECT_API_URL: stack.api_url,
@@ -279,14 +279,14 @@ def a_world(
         EventsWorker.drain_all(timeout=10)
 
 
-def _fill_database(stack: LocalStack, folder: Path) -> None:
+def _fill_database(stack: ControlledStack, folder: Path) -> None:
     database = None if DATABASE_URL in stack.env else stack.database.embedded
     if database:
         of_process = folder.parent
         fill(database, of_process.parent if "PYTEST_XDIST_WORKER" in os.environ else of_process)
 
 
-def _saved_blocks(stack: LocalStack, folder: Path) -> dict[str, Any]:
+def _saved_blocks(stack: ControlledStack, folder: Path) -> dict[str, Any]:
     rail = X402Settings()
     made = {
         "credentials": AssayCredentials(base_url=stack.lab.base_url, token=stack.lab.token),

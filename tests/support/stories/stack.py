@@ -23,7 +23,7 @@ from prefect.settings import (
 from prefect_assay.campaigns.receiver.settings import ENV_PREFIX
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register_all
-from prefect_assay.local.stack import LocalStack
+from support.controlled_stack import ControlledStack
 from support.runs.world import eventually
 
 WORKER: Final = Path(__file__).parents[1] / "runs" / "worker.py"
@@ -36,7 +36,7 @@ _ENVIRONMENT: Final = {
 }
 
 
-class StoryStack(LocalStack):
+class StoryStack(ControlledStack):
     """A stack whose flows run in forks of a warm process, unless they are to run as users run them.
 
     Attributes:

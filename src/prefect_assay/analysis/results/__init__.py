@@ -11,7 +11,6 @@ from prefect_assay.analysis.results.formats import (
     format_objective,
     from_csv,
     to_csv,
-    to_parquet,
 )
 from prefect_assay.analysis.results.hits import (
     HitRate,
@@ -31,7 +30,6 @@ from prefect_assay.analysis.results.row import (
     Outcome,
     ResultRow,
     collate_rows,
-    list_summary_rows,
 )
 from prefect_assay.analysis.results.summary import summarize
 from prefect_assay.analysis.results.tables import (
@@ -63,7 +61,6 @@ __all__ = [
     "from_csv",
     "get_objective_value",
     "is_hit",
-    "list_summary_rows",
     "list_unread_values",
     "make_markdown_table",
     "make_rich_table",
@@ -76,7 +73,6 @@ __all__ = [
     "read_sequence_names",
     "summarize",
     "to_csv",
-    "to_parquet",
     "write_competition_csv",
     "write_competition_replicates_csv",
     "write_summary_csv",

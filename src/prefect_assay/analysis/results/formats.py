@@ -82,13 +82,6 @@ def read_content(source: str | bytes | Path) -> bytes:
         raise InputError(f"{source}: {error}") from None
 
 
-def to_parquet(rows: Iterable[ResultRow]) -> bytes:
-    """The rows as one Parquet file, with the columns of the CSV; needs the `parquet` extra."""
-    pa = import_pyarrow()
-    schema = pa.schema(make_row_schema())
-    return write_parquet(pa.Table.from_pylist([row.model_dump(mode="json") for row in rows], schema=schema))
-
-
 def make_row_schema() -> tuple[tuple[str, Any], ...]:
     """Name and Arrow type of each column of a row."""
     pa = import_pyarrow()

@@ -152,8 +152,3 @@ def collate_rows(tables: Iterable[Iterable[ResultRow]]) -> tuple[ResultRow, ...]
     return tuple(
         row for row in merged.values() if row.result_id or (row.experiment_code, row.name) not in answered
     )
-
-
-def list_summary_rows(rows: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
-    """The summary rows: one per design and result."""
-    return tuple(row for row in rows if row.level is Level.SUMMARY)

@@ -15,7 +15,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import PrefectException
 
-from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials
+from prefect_assay.blocks import AssayAccount, AssayCredentials
 from prefect_assay.campaigns.runs.queries import read_runs, suspended_filter
 from prefect_assay.campaigns.runs.states import resume_run, suspension_key, waits_for_input
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
@@ -25,7 +25,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     Asked,
     CampaignLog,
     StartedKind,
-    list_open,
 )
 from prefect_assay.orders.next_action import APPROVE
 from prefect_assay.orders.question import REJECT, Question
@@ -54,16 +53,6 @@ def questions_of(log: CampaignLog) -> list[OpenQuestion]:
     """The open questions of a campaign or a loop, oldest first; none once it is stopped or over."""
     state = log.read()
     return [OpenQuestion(log, asked) for asked in state.open_questions.values()] if state.is_open else []
-
-
-def list_questions(archive: Archive) -> list[OpenQuestion]:
-    """The open questions of every open campaign and loop of an archive.
-
-    Raises:
-        ArchiveError: it cannot be read.
-    """
-    logs = list_open(archive.get_store(), archive.prefix)
-    return [question for log in logs for question in questions_of(log)]
 
 
 def choose_question(

@@ -4,7 +4,6 @@ A file of a folder may still grow. It is complete when it is not empty, its name
 neither its size nor its time has changed for `settle` seconds. Objects of S3 appear whole. Knows no loop.
 """
 
-import hashlib
 import re
 import shutil
 from collections.abc import Container, Iterator
@@ -38,11 +37,6 @@ class DesignFiles:
     def settles_in(self, now: float, settle: float) -> float:
         """Seconds until an unfinished file is complete, if it does not change any more."""
         return min((max(0.0, settle - (now - file.changed)) for file in self.unfinished), default=0.0)
-
-    def fingerprint(self) -> str:
-        """A digest of the complete files, their sizes and times."""
-        seen = "\n".join(f"{f.name}\t{f.size}\t{f.changed}" for f in self.complete)
-        return hashlib.sha256(seen.encode()).hexdigest()[:16]
 
 
 class FileChanged(ServiceUnavailable):
