@@ -49,7 +49,7 @@ class AssayAccount(StrictFields, Block):
     webhook: WebhookEndpoint | None = Field(
         default=None,
         title="Webhook",
-        description="Where the service delivers updates; without it the sweep or polling finds them.",
+        description="Where the service delivers updates. Empty: the sweep or polling finds them.",
     )
     wallet: Wallet | None = Field(
         default=None,

@@ -19,7 +19,7 @@ _UNANSWERED = (TransientError, UnexpectedAnswer, NotFound, Forbidden)
 
 
 def open_ledgers(credentials: AssayCredentials, archive: Archive) -> Ledgers:
-    """The ledgers of the organisation behind the token, in this archive.
+    """The ledgers of the organization behind the token, in this archive.
 
     What the first use of the service's address has recorded holds, also when the service does not answer.
 

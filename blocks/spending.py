@@ -38,7 +38,7 @@ class SpendingPolicy(StrictFields, Block):
     rolling_cents: Cents | None = Field(
         default=None,
         title="Rolling cap for machine payments (cents)",
-        description="Machine payments over the last days never pass this sum. Needed to allow machine payments.",
+        description="A machine payment that takes the sum of the last days above this asks for approval. Needed to allow machine payments.",
     )
     rolling_days: int = Field(
         default=30, ge=1, le=366, title="Rolling window (days)", description="Length of the rolling window."
@@ -51,15 +51,14 @@ class SpendingPolicy(StrictFields, Block):
     accept_quotes: bool = Field(
         default=False,
         title="Accept quotes within the caps",
-        description="Off by default: a price that came as a quote is shown to a person before it is accepted, "
-        "even if it is within the caps.",
+        description="Off by default: every quote waits for a person's approval, even within the caps.",
     )
     ask_before_reordering: bool = Field(
         default=False,
         title="Ask before an order is sent again",
-        description="Off by default: an order whose answer was lost, and that the service does not list, is sent again "
-        "by the next run where the order alone commits nothing. Of two experiments one is confirmed and paid. "
-        "With a hosted invoice a person is asked in any case.",
+        description="Off by default: an order by quote whose response was lost, and that the service does not list, is sent "
+        "again; at most one of the two is accepted and paid. A person is always asked about a self-service order. "
+        "On: a person is asked in both cases.",
     )
     answer_ceiling_cents: Cents = Field(
         default=10_000_000,
@@ -77,7 +76,7 @@ class SpendingPolicy(StrictFields, Block):
         gt=0,
         le=24 * 60,
         title="Time for an approval (hours)",
-        description="How long a run waits for a person before it gives up, with nothing ordered.",
+        description="How long a question stays open. If the price is not approved by then, the campaign ends, with nothing ordered.",
     )
     reject_quote_on_cancel: bool = Field(
         default=True,

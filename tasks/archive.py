@@ -66,7 +66,7 @@ class RetrievedResults:
 
 @task(name="retrieve-results", task_run_name="retrieve-results-{experiment_id}", **READ)
 def retrieve_results(credentials: AssayCredentials, experiment_id: str) -> RetrievedResults:
-    """Receive every answer that the service has on an experiment, as it came, before any of it is read.
+    """Download every response that the service has on an experiment, before any of it is read.
 
     Example:
         ```python

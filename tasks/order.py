@@ -21,7 +21,7 @@ from prefect_assay.tasks.retry_policies import ONCE, READ
 def find_order(
     credentials: AssayCredentials, ledger: OrderLedger, spec: ExperimentSpec | None = None
 ) -> Order | None:
-    """The experiment of an order, from its log; if a specification is given, else by its order key.
+    """Find the experiment of an order by its ledger, and with a specification also by its order key.
 
     Raises:
         OrderMismatch: a person has to say whether an experiment that carries the order key is the order.

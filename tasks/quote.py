@@ -25,7 +25,7 @@ _PASSES = {"rate_limited", "upstream_server_error"}  # service-shapes, submit 40
 
 @task(name="poll-quote", task_run_name="poll-quote-{experiment_id}", **READ)
 def poll_quote(credentials: AssayCredentials, experiment_id: str) -> Billing:
-    """Read the stage once. The flow suspends between two reads."""
+    """Read once how far quote and invoice are. The flow suspends between two reads."""
     with credentials.get_client() as client:
         return read_billing(client, experiment_id)
 

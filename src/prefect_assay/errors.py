@@ -177,7 +177,7 @@ class Forbidden(AccessError):
 
 
 class OtherOrganisation(AccessError):
-    """The archive's log belongs to another organisation; nothing is ordered or paid until a person has changed either."""
+    """The archive belongs to another organization than the token; nothing is ordered or paid until one of them is changed."""
 
 
 class NotFound(AssayError):
@@ -270,7 +270,7 @@ class ServiceUnavailable(TransientError):
 
 
 class MixedAnswer(ServiceUnavailable):
-    """An answer that names another experiment, quote, invoice or result than was asked for; it counts as not received."""
+    """The response names another experiment, quote, invoice or result than was asked for; it counts as not received."""
 
 
 class OrderPending(ServiceUnavailable):
@@ -360,7 +360,7 @@ class Overdue(Stopped):
 
 
 class OutcomeUnknown(AssayError):
-    """A request was sent and its answer was lost."""
+    """A request was sent and its response was lost."""
 
 
 class OrderOutcomeUnknown(OutcomeUnknown):
@@ -399,7 +399,7 @@ class PaymentOutcomeUnknown(OutcomeUnknown):
 
 
 class UnexpectedAnswer(AssayError):
-    """An answer that is not JSON or not what the contract describes: check the address and the version."""
+    """The response is not JSON or not what the contract describes: check the address and the version."""
 
 
 class ArchiveError(AssayError):

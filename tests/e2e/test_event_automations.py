@@ -72,12 +72,9 @@ PROBLEMS = {
         next_step="mend it",
     )
     for kind in ALERTS
+    if kind != RECEIVER_UNREACHABLE
 }
-NOTIFIED |= {
-    f"notify-{kind}": (fact, fact.text)
-    for kind, fact in PROBLEMS.items()
-    if kind not in {SWEEP_SILENT, RECEIVER_UNREACHABLE}
-}
+NOTIFIED |= {f"notify-{kind}": (fact, fact.text) for kind, fact in PROBLEMS.items() if kind != SWEEP_SILENT}
 NOTIFIED["notify-problem"] = (PROBLEMS[SWEEP_SILENT], f"something about {SWEEP_SILENT}")
 NOTIFIED["notify-solved"] = (
     kinds.ProblemSolved(

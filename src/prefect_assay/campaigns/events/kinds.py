@@ -211,7 +211,7 @@ class _OfApproval(Fact):
 
 
 class ApprovalRequested(_OfApproval):
-    """A run is suspended with a form that a person has to fill in, at the latest `until`."""
+    """A person has to answer a question until `until`: the price in the form of the suspended run, a later one by its artifact."""
 
     event: ClassVar = "assay.approval.requested"
 
