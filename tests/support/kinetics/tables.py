@@ -137,8 +137,8 @@ def share(values):
 
 def text(sets):
     lines = [
-        f"{sets} sets a row, seed {SEED}; in %, ± standard error (Agresti and Coull: not zero at 0 or 100 %). *Holds*: the "
-        "uncertainty of K_D holds the true one.",
+        f"{sets} sets a row, seed {SEED}; in %, ± standard error (Agresti and Coull).",
+        "*Holds*: the uncertainty of K_D holds the true one.",
         "",
         "| curves | not_1_to_1 | flagged | holds | holds, not flagged (n) |",
         "|---|---|---|---|---|",

@@ -27,7 +27,7 @@ class Verdict(StrEnum):
 class Estimate(StoredModel):
     """A fitted value with its 95 % interval. A side that the data leave open is None, and then so is the value.
 
-    What remains is a limit: the value is below `high` or above `low`. A limit is not a value: it has no rank and no mean.
+    What remains is a limit: the value is below `high` or above `low`. A limit is never averaged.
     """
 
     value: float | None
@@ -50,7 +50,7 @@ class KineticsFit(StoredModel):
 
     Intervals are 95 % at the nominal concentrations: noise, baselines, what differs from curve to curve, and the deviation
     from 1:1. `kd_uncertainty_M` also has the common error of the concentrations (`PackageAnalysis.concentration_error`): the
-    interval to rely on. `misfit` is the deviation from 1:1 as a share of the signal. `rmax` has one value per curve.
+    interval to quote in a paper. `misfit` is the deviation from 1:1 as a share of the signal. `rmax` has one value per curve.
     `kd_one_rmax_M` and `kd_free_rmax_M` are what K_D would be if all curves had one R_max, or each its own; None where the
     curves are 1:1. `mae` is the mean absolute residual in the unit of the signal, `relative_mae` the same over the highest.
     """
