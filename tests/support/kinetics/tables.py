@@ -164,7 +164,7 @@ def text(sets):
     melts = 4 * sets
     lines += [
         "",
-        f"Melting curves, {melts} a row, ± standard error; a true T_m is the midpoint or that of a domain:",
+        f"Melting curves, {melts} a row, ± standard error; with two domains, the midpoint and either domain's T_m count as true:",
         "",
     ]
     lines += ["| curves | flagged | within 1 °C | interval holds, not flagged (n) |", "|---|---|---|---|"]
