@@ -18,22 +18,21 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.analysis.results import ResultRow, from_csv
-from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.plans import campaign_address, fix_plan
 from prefect_assay.archive.read import latest_by_experiment
+from prefect_assay.blocks.campaign_plan import split_into_experiments
 from prefect_assay.blocks.deployment_runs import deployment_of, start_run
 from prefect_assay.blocks.experiment_job import AssayExperiment, in_loop_or_not
 from prefect_assay.blocks.order_ledger import open_ledgers
-from prefect_assay.designs import check_spec, read_sequences, split_into_batches
+from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, NotReady, Overdue
-from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.base import Model
-from prefect_assay.service.models.spec import ExperimentSpec
 
 _SEQUENCES_MAX: Final = 384
 _ATTEMPTS_MAX: Final = 50
@@ -227,25 +226,23 @@ def _open_log(job: AssayExperiment) -> CampaignLog:
 def _make_plan(job: AssayExperiment) -> Plan:
     with job.account.credentials.get_client() as client:
         target = resolve_target(client, job.assay)
-    sequences = read_sequences(job.designs, reading=job.options.reading)
-    batches = split_into_batches(sequences, job.assay, _SEQUENCES_MAX)
-    if len(batches) != 1:
-        raise InvalidSpec(
-            [f"designs: they need {len(batches)} experiments; trigger one job for each, or start a campaign"]
-        )
-    target_id = target.id if target else None
-    spec = ExperimentSpec.of(job.assay, batches[0], target_id)
-    InvalidSpec.check(check_spec(spec))
-    return Plan(
+    reading = job.options.reading
+    sequences = read_sequences(job.designs, reading=reading)
+    plan = split_into_experiments(
+        sequences,
+        job.assay,
+        target,
         campaign_id=job.campaign_id,
-        source=sequences.source,
-        assay=job.assay.model_copy(update={"target": target_id}),
-        target_name=target.name if target else None,
-        experiments=(
-            PlannedExperiment(order_key=order_key(job.campaign_id, 0, spec), batch_index=0, spec=spec),
-        ),
-        duplicates=sequences.duplicates,
+        per_experiment=_SEQUENCES_MAX,
+        reading=reading,
     )
+    if len(plan.experiments) != 1:
+        raise InvalidSpec(
+            [
+                f"designs: they need {len(plan.experiments)} experiments; trigger one job for each, or start a campaign"
+            ]
+        )
+    return plan
 
 
 def _make_parameters(job: AssayExperiment) -> dict[str, Any]:

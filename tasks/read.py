@@ -2,23 +2,14 @@
 
 from prefect import task
 
-from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.designs import (
-    campaign_digest,
-    check_spec,
-    is_pasted,
-    kept_attributes,
-    order_lines,
-    read_sequences,
-    split_into_batches,
-)
+from prefect_assay.blocks.campaign_plan import split_into_experiments
+from prefect_assay.designs import is_pasted, read_sequences
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
-from prefect_assay.errors import InvalidSpec
-from prefect_assay.orders.identity import order_key
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.sequences import Sequences
-from prefect_assay.service.models.spec import Assay, ExperimentSpec, Target
+from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.tasks.retry_policies import ONCE, READ
 
 
@@ -47,6 +38,7 @@ def plan_campaign(
     *,
     campaign_id: str | None,
     per_experiment: int,
+    reading: ReadingOptions = AS_WRITTEN,
 ) -> Plan:
     """Split designs into experiments and check every specification locally, before anything is sent.
 
@@ -54,35 +46,11 @@ def plan_campaign(
     again, choose another campaign id.
 
     Raises:
+        InvalidSequences: designs contain the target, and `reading.keep_shared` is not set.
         InvalidSpec: with every finding of every experiment.
     """
-    target_id = target.id if target else None
-    # By the target's id, so that its name and its catalog number give the same campaign.
-    named = assay.model_copy(update={"target": target_id})
-    campaign = campaign_id or f"c-{campaign_digest(sequences, named)}"
-    planned = []
-    findings: list[str] = []
-    for batch in split_into_batches(sequences, assay, per_experiment):
-        spec = ExperimentSpec.of(assay, batch, target_id)
-        findings += [f"experiment {batch.index + 1} of {batch.count}: {f}" for f in check_spec(spec)]
-        planned.append(
-            PlannedExperiment(
-                order_key=order_key(campaign, batch.index, spec), batch_index=batch.index, spec=spec
-            )
-        )
-    InvalidSpec.check(findings)
-    attributes = kept_attributes(sequences.items)
-    return Plan(
-        campaign_id=campaign,
-        source=sequences.source,
-        assay=named,
-        target_name=target.name if target else None,
-        experiments=tuple(planned),
-        duplicates=sequences.duplicates,
-        reading=order_lines(sequences),
-        doubts=sequences.report.doubts,
-        attributes=attributes.by_design,
-        attributes_left_out=attributes.left_out,
+    return split_into_experiments(
+        sequences, assay, target, campaign_id=campaign_id, per_experiment=per_experiment, reading=reading
     )
 
 

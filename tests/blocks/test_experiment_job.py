@@ -22,13 +22,14 @@ from prefect_assay.blocks.experiment_run import AssayExperimentRun
 from prefect_assay.errors import (
     ArchiveUnavailable,
     ConfigurationError,
+    InvalidSequences,
     InvalidSpec,
     JobFailed,
     NotReady,
     Overdue,
 )
 from prefect_assay.orders.payments.interfaces import normalize_address
-from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.spec import Assay, Target
 from support.accounts import make_account, make_options, save_account
 from support.campaign_logs import DESIGNS, WrittenCampaign
 
@@ -253,6 +254,26 @@ def test_designs_of_several_experiments_are_refused_before_anything_is_written(j
     with pytest.raises(InvalidSpec, match="not in the service's catalog"):
         job.model_copy(update={"assay": Assay(target="nothing like it")}).trigger()
     assert find_plan(job.account.archive.get_store(), job.account.archive.prefix, job.campaign_id) is None
+
+
+def test_designs_that_are_the_target_are_refused_as_by_a_campaign(job, monkeypatch):
+    residues = DESIGNS.splitlines()[1]
+    target = Target(id=str(uuid4()), details={"sequence": residues})
+    monkeypatch.setattr(experiment_run, "resolve_target", lambda *_: target)
+    with pytest.raises(InvalidSequences, match="the target in the service's catalog"):
+        job.trigger()
+    assert find_plan(job.account.archive.get_store(), job.account.archive.prefix, job.campaign_id) is None
+    reading = job.options.reading.model_copy(update={"keep_shared": True})
+    options = job.options.model_copy(update={"reading": reading})
+    job.model_copy(update={"options": options}).trigger()
+
+
+def test_the_plan_has_the_designers_columns_and_how_the_designs_were_read(job):
+    designs = DESIGNS.replace(">a", ">a ipTM=0.9")
+    job.model_copy(update={"designs": designs}).trigger()
+    plan = find_plan(job.account.archive.get_store(), job.account.archive.prefix, job.campaign_id)
+    assert plan.attributes == {"a": {"ipTM": "0.9"}}
+    assert "2 designs" in plan.reading[0]
 
 
 def test_a_campaign_id_of_other_designs_is_refused(job):

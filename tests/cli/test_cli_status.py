@@ -13,7 +13,7 @@ from prefect.states import Failed, Running
 from prefect.testing.utilities import prefect_test_harness
 from rich.console import Console
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive
+from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, S3Archive
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.campaigns.status import view_of
 from prefect_assay.cli.campaigns import find, status
@@ -26,6 +26,7 @@ from prefect_assay.orders.ledger.campaign_log import (
 )
 from prefect_assay.orders.open_items import OpenItem, OpenMoney
 from prefect_assay.orders.stages import Stage
+from support.accounts import make_account
 from support.campaign_logs import WrittenCampaign, started
 
 ACCOUNT = {"account": {}, "assay": {}}
@@ -42,7 +43,7 @@ def client(server):
     yield server
     for run in server.read_flow_runs():
         server.delete_flow_run(run.id)
-    for kind in (LocalArchive, S3Archive):
+    for kind in (AssayAccount, LocalArchive, S3Archive):
         for document in server.read_block_documents_by_type(kind.get_block_type_slug()):
             server.delete_block_document(document.id)
 
@@ -61,6 +62,7 @@ def archive(client, tmp_path):
     block.save(f"main-{uuid4().hex[:6]}")
     S3Archive.register_type_and_schema()
     AssayCredentials.register_type_and_schema()
+    AssayAccount.register_type_and_schema()
     return block
 
 
@@ -191,6 +193,14 @@ def test_two_blocks_of_one_archive_list_it_once(client, archive, capsys):
     archive.model_copy().save("again")
     campaign(archive, "c-1")
     assert len(shown(capsys)["campaigns"]) == 1
+
+
+def test_an_archive_that_only_an_account_has_is_read_too(client, archive, capsys, tmp_path):
+    (tmp_path / "within").mkdir()
+    within = LocalArchive(root=str(tmp_path / "within"))
+    make_account(archive=within).save("main")
+    campaign(within, "c-1")
+    assert [one["name"] for one in shown(capsys)["campaigns"]] == ["c-1"]
 
 
 def test_a_folder_needs_neither_a_block_nor_a_server(client, archive, capsys, tmp_path):

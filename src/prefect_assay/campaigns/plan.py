@@ -12,7 +12,7 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_of_address
 from prefect_assay.campaigns.loops import LoopLog, of_designs_address
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.designs import design_warnings, is_pasted, order_lines, refuse_target
+from prefect_assay.designs import design_warnings, is_pasted, order_lines
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.read import PASTED
 from prefect_assay.errors import ArchiveError
@@ -66,6 +66,7 @@ class CampaignInput:
             target,
             campaign_id=self.campaign_id,
             per_experiment=self.reading.designs_per_experiment,
+            reading=self.reading,
         )
 
 
@@ -91,7 +92,6 @@ def make_plan(setup: CampaignSetup, measured: CampaignInput) -> Plan:
     sequences = measured.read(setup)
     check_access(setup.credentials)
     target = resolve_target(setup.credentials, measured.assay)
-    refuse_target(sequences, target.sequence if target else None, measured.reading)
     plan = measured.split(sequences, target)
     keep_plan(setup.archive, plan.model_copy(update={"archive_id": setup.ledgers.archive_id}))
     _log_plan(sequences, plan)

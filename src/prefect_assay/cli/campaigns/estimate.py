@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING
 
+from prefect_assay.blocks.campaign_plan import split_into_experiments
 from prefect_assay.campaigns.approval.purchase import look_up_purchase
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.campaigns.purchase import show_purchase
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
 from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import saved_account
-from prefect_assay.designs import order_lines, refuse_target
+from prefect_assay.designs import order_lines
 from prefect_assay.designs.options import CampaignOptions
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.tasks.read import plan_campaign
 
 if TYPE_CHECKING:
     from prefect_assay.orders.purchase import PurchaseSummary
@@ -73,8 +73,12 @@ def look_up(
     reading = setup.options.reading
     with setup.credentials.get_client() as service:
         target = resolve_target(service, assay)
-    refuse_target(sequences, target.sequence if target else None, reading)
-    plan = plan_campaign.fn(
-        sequences, assay, target, campaign_id=campaign_id, per_experiment=reading.designs_per_experiment
+    plan = split_into_experiments(
+        sequences,
+        assay,
+        target,
+        campaign_id=campaign_id,
+        per_experiment=reading.designs_per_experiment,
+        reading=reading,
     )
     return look_up_purchase(setup, plan, unasked_cents=unasked_cents, requester=requester)

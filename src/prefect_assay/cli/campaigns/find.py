@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
@@ -13,10 +13,10 @@ from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.archive import Store
 from prefect_assay.blocks import Archive, LocalArchive
-from prefect_assay.blocks.archives import ARCHIVES
 from prefect_assay.campaigns.approval.terms import describe_account
 from prefect_assay.campaigns.runs.queries import is_assay_run, newest_runs, read_run
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
+from prefect_assay.campaigns.sweep.saved_blocks import saved_archives
 from prefect_assay.cli.archives.archive import names_folder, open_archive
 from prefect_assay.cli.prefect_api import load_archive
 from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, NotFound
@@ -113,7 +113,7 @@ def name_account(terms: Terms | None) -> str:
 
 
 def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Archives:
-    """The archive that is named, a folder or a block; or those of all saved blocks.
+    """Open the archive that is named, a folder or a block; or those of all saved blocks, accounts included.
 
     Raises:
         ConfigurationError: there is no such block, or no archive block at all.
@@ -126,7 +126,7 @@ def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Arch
     elif archive is not None:
         candidates = [(archive, load_archive(archive))]
     elif client is not None:
-        candidates = [named for kind in ARCHIVES for named in _saved_blocks(client, kind)]
+        candidates = list(saved_archives(client))
     else:
         candidates = []
     if not candidates:
@@ -147,20 +147,6 @@ def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Arch
             seen.add(archive_id)
             archives.places.append(place)
     return archives
-
-
-def _saved_blocks(client: SyncPrefectClient, kind: type[Any]) -> Iterator[tuple[str, Any]]:
-    """Every saved block of a type that can be loaded, with its name; `check` names the others."""
-    slug = kind.get_block_type_slug()
-    try:
-        documents = client.read_block_documents_by_type(slug, include_secrets=True)
-    except ObjectNotFound:
-        return  # never registered
-    for document in documents:
-        try:
-            yield f"{slug}/{document.name}", kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
-        except ValueError:
-            continue
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.sources import local_path
+from prefect_assay.blocks.campaign_plan import split_into_experiments
 from prefect_assay.campaigns.approval.purchase import describe_payment, find_earlier, warn_of_earlier
 from prefect_assay.campaigns.flow_results import LoopReport
 from prefect_assay.campaigns.loops import LoopLog
@@ -44,7 +45,6 @@ from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.words import many
 from prefect_assay.tasks.pay import require_rail
-from prefect_assay.tasks.read import plan_campaign
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
@@ -270,12 +270,13 @@ def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target 
             design_files(request.source, now=time.time(), settle=0.0), request.loop_id, taken
         ).complete
         for file in files[:_FILES_COMPARED] if ledgers else ():
-            plan = plan_campaign.fn(
+            plan = split_into_experiments(
                 read_file(file.address, request.options.reading),
                 request.assay,
                 target,
                 campaign_id=campaign_of(request.loop_id, file.name),
                 per_experiment=request.options.reading.designs_per_experiment,
+                reading=request.options.reading,
             )
             named = {f"{name} of {file.name}": value for name, value in plan.sequences.items()}
             plans.append(plan.model_copy(update={"sequences": named}))
