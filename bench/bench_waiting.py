@@ -31,7 +31,7 @@ from prefect.states import Completed, Suspended
 from prefect_assay.blocks.block_references import as_parameter
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG
 from prefect_assay.campaigns.runs.wake import wake_runs
-from prefect_assay.deployments.settings_files import POSTGRES, settings_of
+from prefect_assay.deployments.settings_files import POSTGRES, read_shipped_settings
 from prefect_assay.local.processes import list_descendants
 
 URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
@@ -238,7 +238,7 @@ def own_database():
             "PREFECT_SERVER_DOCKET_URL": address,
             "PREFECT_SERVER_DOCKET_NAME": database,
         }
-        yield settings_of(POSTGRES) | own, database
+        yield read_shipped_settings(POSTGRES) | own, database
     finally:
         asyncio.run(_execute(f'DROP DATABASE "{database}" WITH (FORCE)'))
         if was_empty:  # what is in it now is this run's

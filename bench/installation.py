@@ -19,7 +19,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_A
 from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.blocks.deployment_runs import start_run
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, tag_values
-from prefect_assay.deployments.settings_files import RUNNER, settings_of
+from prefect_assay.deployments.settings_files import RUNNER, read_shipped_settings
 from prefect_assay.local.processes import read_tail
 from prefect_assay.local.stack import LocalStack
 from prefect_assay.service.models.service import WireWords
@@ -149,7 +149,9 @@ def _delivery(experiment_id: str) -> bytes:
 @contextmanager
 def installation(folder: Path, *, python_path: Path | None = None, **options: Any) -> Iterator[Installation]:
     """Start a stack and save blocks on its server; everything is stopped at the end."""
-    env = settings_of(RUNNER) | dict(options.pop("env", {}))  # a stack of its own accord polls more often
+    env = read_shipped_settings(RUNNER) | dict(
+        options.pop("env", {})
+    )  # a stack of its own accord polls more often
     if python_path is not None:
         env["PYTHONPATH"] = os.pathsep.join(
             part for part in (str(python_path), os.environ.get("PYTHONPATH")) if part

@@ -80,7 +80,7 @@ def _check_region(name: str | None) -> str | None:
     return name or None
 
 
-def _key_id(key: str | None) -> str | None:
+def _check_key_id(key: str | None) -> str | None:
     if key and not _ONE_WORD.fullmatch(key):
         raise ValueError(
             "the key id has a space, a line break or another character that none has; copy it again"
@@ -120,7 +120,7 @@ class ArchiveBlock(StrictFields, Block, ABC):
 
     @classmethod
     @abstractmethod
-    def read_address(cls, address: str) -> dict[str, object]:
+    def parse_address(cls, address: str) -> dict[str, object]:
         """The fields that an address of this kind gives; InputError if it is incomplete."""
 
     @abstractmethod
@@ -175,7 +175,7 @@ class LocalArchive(ArchiveBlock):
     )
 
     @classmethod
-    def read_address(cls, address: str) -> dict[str, object]:
+    def parse_address(cls, address: str) -> dict[str, object]:
         """The folder; a relative one is below the present folder, and a path below the home folder stays as it is."""
         return {"root": address if address.startswith("~") else str(Path(address).absolute())}
 
@@ -235,7 +235,7 @@ class S3Archive(ArchiveBlock):
     region: Annotated[Line | None, AfterValidator(_check_region)] = Field(
         default=None, title="Region", description="Region, for example eu-central-1."
     )
-    access_key_id: Annotated[Line | None, AfterValidator(_key_id)] = Field(
+    access_key_id: Annotated[Line | None, AfterValidator(_check_key_id)] = Field(
         default=None,
         title="Access key id",
         description="Empty: the environment's own credentials (role, profile, variables).",
@@ -280,7 +280,7 @@ class S3Archive(ArchiveBlock):
         return self
 
     @classmethod
-    def read_address(cls, address: str) -> dict[str, object]:
+    def parse_address(cls, address: str) -> dict[str, object]:
         """The bucket and the prefix of `s3://bucket/prefix`."""
         bucket, _, prefix = address.removeprefix(cls.scheme).partition("/")
         if not bucket:
@@ -297,12 +297,12 @@ class S3Archive(ArchiveBlock):
         """
         from prefect_assay.archive.s3 import S3Store, client_config  # noqa: PLC0415 - blocks load at Prefect's start-up
 
-        account = _aws_credentials(self.aws_credentials) if self.aws_credentials else None
-        hidden = self._secrets(account)
+        aws_block = _load_aws_credentials(self.aws_credentials) if self.aws_credentials else None
+        hidden = self._list_secret_values(aws_block)
         with s3_errors(partial(self._explain, hidden)):
             client = make_s3_client(
-                self._session(account),
-                **self._keys(account),
+                self._make_boto3_session(aws_block),
+                **self._keys(aws_block),
                 endpoint_url=self.endpoint_url,
                 region_name=self.region,
                 config=client_config(self.endpoint_url),
@@ -325,16 +325,16 @@ class S3Archive(ArchiveBlock):
             f"{place}; correct endpoint_url, region and keys or profile of its block, or the AWS_ variables"
         )
 
-    def _session(self, account: Any) -> Any:
+    def _make_boto3_session(self, aws_block: Any) -> Any:
         """A session of its own for another account or profile; None is boto3's, which keeps what it has read."""
         import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
 
-        if account:
-            return account.get_boto3_session()
+        if aws_block:
+            return aws_block.get_boto3_session()
         return boto3.Session(profile_name=self.profile) if self.profile else None
 
-    def _keys(self, account: Any) -> dict[str, str | None]:
-        if account or self.profile:
+    def _keys(self, aws_block: Any) -> dict[str, str | None]:
+        if aws_block or self.profile:
             return {}
         secret, token = self.secret_access_key, self.session_token
         return {
@@ -343,15 +343,16 @@ class S3Archive(ArchiveBlock):
             "aws_session_token": token.get_secret_value() if token else None,
         }
 
-    def _secrets(self, account: Any) -> list[str]:
-        theirs = [getattr(account, f"aws_{name}", None) for name in _SECRETS]
-        given = (*(getattr(self, name) for name in _SECRETS), *theirs)
+    def _list_secret_values(self, aws_block: Any) -> list[str]:
+        """Every secret value in use, so that messages can hide them."""
+        secrets = [getattr(self, name) for name in _SECRETS]
+        secrets += [getattr(aws_block, f"aws_{name}", None) for name in _SECRETS]
         return [
-            value.get_secret_value() if isinstance(value, SecretStr) else value for value in given if value
+            value.get_secret_value() if isinstance(value, SecretStr) else value for value in secrets if value
         ]
 
 
-def _aws_credentials(name: str) -> Any:
+def _load_aws_credentials(name: str) -> Any:
     """The saved `AwsCredentials` block of prefect-aws, which is not a dependency.
 
     Raises:

@@ -70,7 +70,7 @@ class AssayCredentials(StrictFields, CredentialsBlock):
             ConfigurationError: the address is not https and not loopback.
         """
         # blocks load at Prefect's start-up
-        from prefect_assay.blocks.request_rate import request_pace  # noqa: PLC0415
+        from prefect_assay.blocks.request_rate import get_request_limiter  # noqa: PLC0415
         from prefect_assay.service.client import AssayClient  # noqa: PLC0415
         from prefect_assay.service.models.service import WireWords  # noqa: PLC0415
 
@@ -79,5 +79,5 @@ class AssayCredentials(StrictFields, CredentialsBlock):
             self.token,
             words=WireWords(provider=self.provider_word, service=self.service_word),
             max_download=int(self.max_package_gb * _GB),
-            pace=request_pace(),
+            pace=get_request_limiter(),
         )

@@ -55,7 +55,7 @@ def start_run(
             timeout=0,
         )
     except ObjectNotFound as error:
-        raise no_deployment(deployment) from error
+        raise make_missing_deployment_error(deployment) from error
     except PrefectHTTPStatusError as error:
         if error.response.status_code not in {HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY}:
             raise
@@ -76,7 +76,7 @@ def _explain_refusal(response: httpx.Response) -> str:
     return str(said[0].get("msg") or f"HTTP {response.status_code}")
 
 
-def no_deployment(name: str) -> ConfigurationError:
+def make_missing_deployment_error(name: str) -> ConfigurationError:
     """The error of a deployment that Prefect does not have, with the next step."""
     here = (
         " It also runs in one process, with: prefect-assay run --here" if name.startswith("campaign/") else ""

@@ -144,7 +144,7 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
         return await asyncio.to_thread(self._fetch)
 
     def _fetch(self) -> ExperimentResults:
-        experiment_id = self._experiment_id()
+        experiment_id = self._read_experiment_id()
         archived = latest_by_experiment(
             self.job.account.archive.get_store(), self.job.account.archive.prefix, self.job.campaign_id
         )
@@ -162,7 +162,7 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
             rows=from_csv(version.read(TABLE_PATH)),
         )
 
-    def _experiment_id(self) -> str | None:
+    def _read_experiment_id(self) -> str | None:
         """The experiment of the order, by its ledger."""
         archive = self.job.account.archive
         service = normalize_address(self.job.account.credentials.base_url)

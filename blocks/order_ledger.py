@@ -38,7 +38,7 @@ def _open_ledgers(client: AssayClient, archive: Archive) -> Ledgers:
     service = normalize_address(client.base_url)
     is_simulated = None
     try:
-        organisation = identify_organisation(client)
+        organisation = read_organisation(client)
         is_simulated = client.is_simulated
     except AssayError as error:
         if not (isinstance(error, _UNANSWERED) or is_absent(error)):
@@ -57,8 +57,8 @@ def _open_ledgers(client: AssayClient, archive: Archive) -> Ledgers:
     return ledgers
 
 
-def identify_organisation(client: AssayClient) -> Organization | None:
-    """The organisation that the token orders for; None if the service does not name one."""
+def read_organisation(client: AssayClient) -> Organization | None:
+    """Read the organisation that the token orders for; None if the service does not name one."""
     try:
         identity = client.tokens.whoami()
     except NotFound as absent:  # contract: not shown, so a service need not have it

@@ -24,16 +24,17 @@ _REMEMBERED_SECONDS: Final = 60
 _log = logging.getLogger("prefect_assay.flows")
 
 
-def request_pace() -> Callable[[], None] | None:
-    """What to call before each request to the service, to wait for its turn; None outside of runs and without a limit."""
+def get_request_limiter() -> Callable[[], None] | None:
+    """Return what waits for the turn of a request to the service; None outside of runs and without a limit."""
     # A process that was made for a run may look at the service before its flow starts.
     if flow_run.id is None and TaskRunContext.get() is None:
         return None
-    return _wait_for_slot if _is_set(get_current_settings().api.url) else None
+    return _wait_for_slot if _has_rate_limit(get_current_settings().api.url) else None
 
 
 @cached(TTLCache(maxsize=4, ttl=_REMEMBERED_SECONDS), lock=Lock())
-def _is_set(_api_url: str | None) -> bool:
+def _has_rate_limit(_api_url: str | None) -> bool:
+    """Whether the operator has set a rate limit at Prefect; read at most once per `_REMEMBERED_SECONDS` and API."""
     try:
         with get_client(sync_client=True) as client:
             limit = client.read_global_concurrency_limit_by_name(RATE_LIMIT)

@@ -18,7 +18,7 @@ class WebhookEndpoint(StrictFields, Block):
             url="https://hooks.example.org/assay", signing_key="at-least-thirty-two-random-characters"
         ).save("BLOCK_NAME")
         webhook = WebhookEndpoint.load("BLOCK_NAME")
-        url, secret = webhook.for_order("0123456789abcdef0123")
+        url, secret = webhook.derive_for_order("0123456789abcdef0123")
         ```
     """
 
@@ -40,8 +40,8 @@ class WebhookEndpoint(StrictFields, Block):
         "each experiment's webhook secret is derived from it.",
     )
 
-    def for_order(self, order_key: str) -> tuple[str, SecretStr]:
-        """The delivery address and the derived secret of one experiment (contract 4.2, 6)."""
+    def derive_for_order(self, order_key: str) -> tuple[str, SecretStr]:
+        """Derive the delivery address and the secret of one experiment (contract 4.2, 6)."""
         from prefect_assay.service.client.http.secrets import remember  # noqa: PLC0415
         from prefect_assay.service.webhook_signature import delivery_url, derive_secret  # noqa: PLC0415 - blocks load at Prefect's start-up
 

@@ -73,7 +73,7 @@ class AutomationChange:
     note: str = ""
 
 
-def cancel_automation(decide: UUID) -> AutomationCore:
+def make_cancellation_automation(decide: UUID) -> AutomationCore:
     """The automation that starts the deployment `decide` for each canceled run of a campaign or a loop."""
     return mark_automation(
         AutomationCore(

@@ -169,7 +169,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
 }
 
 
-def chosen_automations(client: SyncPrefectClient, chosen: Iterable[str]) -> tuple[AutomationCore, ...]:
+def make_chosen_automations(client: SyncPrefectClient, chosen: Iterable[str]) -> tuple[AutomationCore, ...]:
     """The automations of `NAME=TARGET` choices, named `assay-NAME`.
 
     Raises:
@@ -234,7 +234,7 @@ def _make_silence_trigger(recipe: Recipe, silence: timedelta) -> EventTrigger:
 
 def _make_action(client: SyncPrefectClient, recipe: Recipe, target: str) -> ActionTypes:
     if recipe.subject:
-        block = _notification_block(client, target)
+        block = _find_notification_block_id(client, target)
         return SendNotification(block_document_id=block, subject=recipe.subject, body=recipe.body)
     templates = {
         name: {"__prefect_kind": "jinja", "template": text} for name, text in recipe.parameters.items()
@@ -248,7 +248,7 @@ def _make_action(client: SyncPrefectClient, recipe: Recipe, target: str) -> Acti
     )
 
 
-def _notification_block(client: SyncPrefectClient, target: str) -> UUID:
+def _find_notification_block_id(client: SyncPrefectClient, target: str) -> UUID:
     slug, _, name = target.partition("/")
     try:
         return client.read_block_document_by_name(name, slug, include_secrets=False).id

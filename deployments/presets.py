@@ -17,7 +17,9 @@ _FORMS: Final = (deployment_of("campaign"), deployment_of("design-build-test"))
 _ACCOUNT: Final = "account"
 
 
-def preset_account(client: SyncPrefectClient, name: str = NAME, *, dry_run: bool = False) -> tuple[str, ...]:
+def fill_account_into_forms(
+    client: SyncPrefectClient, name: str = NAME, *, dry_run: bool = False
+) -> tuple[str, ...]:
     """Fill the account of this name into the forms; the deployments where it was filled in.
 
     What somebody has chosen stays, unless that account was deleted.
@@ -34,7 +36,7 @@ def preset_account(client: SyncPrefectClient, name: str = NAME, *, dry_run: bool
         except ObjectNotFound:
             continue
         chosen = present.parameters or {}
-        if _is_kept(client, chosen):
+        if _has_chosen_account(client, chosen):
             continue
         if not dry_run:
             reference = {"$ref": {"block_document_id": str(account.id)}}
@@ -44,7 +46,7 @@ def preset_account(client: SyncPrefectClient, name: str = NAME, *, dry_run: bool
     return tuple(filled)
 
 
-def _is_kept(client: SyncPrefectClient, chosen: dict[str, Any]) -> bool:
+def _has_chosen_account(client: SyncPrefectClient, chosen: dict[str, Any]) -> bool:
     """Whether somebody has chosen an account that is there."""
     if _ACCOUNT not in chosen:
         return False

@@ -16,8 +16,8 @@ from prefect.types.entrypoint import EntrypointType
 
 from prefect_assay.blocks.deployment_runs import deployment_name, deployment_of
 from prefect_assay.deployments.server_checks import sweep_advice
-from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
-from prefect_assay.deployments.setup import register_cancel, shipped_deployments
+from prefect_assay.deployments.settings_files import RUNNER, read_shipped_settings, set_defaults
+from prefect_assay.deployments.setup import register_cancellation_automation, shipped_deployments
 from prefect_assay.flows import campaign, decide, design_build_test, sweep
 
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
@@ -30,7 +30,7 @@ _SCHEDULING: Final = frozenset({"schedules", "concurrency_limit", "concurrency_o
 
 def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL, *, with_automations: bool = True) -> None:
     """Serve the flows until stopped, polling as `runner.env` says; None leaves the sweep unscheduled."""
-    set_defaults(settings_of(RUNNER))
+    set_defaults(read_shipped_settings(RUNNER))
     os.environ["PYTHONSAFEPATH"] = "1"  # Prefect starts each run with `python -m`, in this folder
     seconds = float(get_current_settings().runner.poll_frequency)
     # Schedules are not paused at the end: another process may serve them by then, and `prefect-assay deploy` would
@@ -39,7 +39,7 @@ def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL, *, with_autom
     if with_automations:  # the automation names its deployment, so that is made first
         next(one for one in served if one.flow_name == decide.name).apply()
         with get_client(sync_client=True) as client:
-            register_cancel(client)
+            register_cancellation_automation(client)
     serve(*served, query_seconds=seconds, pause_on_shutdown=False)
 
 

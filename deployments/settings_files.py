@@ -12,7 +12,7 @@ RUNNER: Final = "runner.env"
 ANALYTICS: Final = "PREFECT_SERVER_ANALYTICS_ENABLED"  # the same in all files of a server
 
 
-def settings_of(name: str) -> dict[str, str]:
+def read_shipped_settings(name: str) -> dict[str, str]:
     """The variables of a shipped file: lines of `NAME=value`, as shells and container engines read them."""
     text = (files("prefect_assay.deployments") / name).read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())

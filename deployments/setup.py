@@ -27,11 +27,11 @@ from prefect_assay.blocks.wallets import WALLETS
 from prefect_assay.deployments.automations import (
     CANCEL,
     AutomationChange,
-    cancel_automation,
+    make_cancellation_automation,
     register_automations,
 )
-from prefect_assay.deployments.event_automations import check_choices, chosen_automations
-from prefect_assay.deployments.presets import preset_account
+from prefect_assay.deployments.event_automations import check_choices, make_chosen_automations
+from prefect_assay.deployments.presets import fill_account_into_forms
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.deployments.work_pool import PROCESS, WORK_POOL
 from prefect_assay.errors import ConfigurationError
@@ -87,21 +87,23 @@ def register_all(
         for block in _BLOCKS:
             block.register_type_and_schema()
     with get_client(sync_client=True) as client:
-        changes = register_cancel(client, dry_run=dry_run) if with_automations else ()
-        changes += register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
+        changes = register_cancellation_automation(client, dry_run=dry_run) if with_automations else ()
+        changes += register_automations(client, make_chosen_automations(client, chosen), dry_run=dry_run)
         advised = settings_advice(client)
     slugs = tuple(block.get_block_type_slug() for block in _BLOCKS)
     return Registration(slugs, changes, work_pool=None, deployments={}, advice=advised)
 
 
-def register_cancel(client: SyncPrefectClient, *, dry_run: bool = False) -> tuple[AutomationChange, ...]:
+def register_cancellation_automation(
+    client: SyncPrefectClient, *, dry_run: bool = False
+) -> tuple[AutomationChange, ...]:
     """Register the automation on Cancelled, which starts `decide`; before that is deployed, there is nothing to start."""
     try:
         decide = client.read_deployment_by_name(_DECIDE)
     except ObjectNotFound:
         later = "it needs the deployment, and is registered after it"
         return (AutomationChange(CANCEL, "created", note=later),) if dry_run else ()
-    return register_automations(client, [cancel_automation(decide.id)], dry_run=dry_run)
+    return register_automations(client, [make_cancellation_automation(decide.id)], dry_run=dry_run)
 
 
 def deploy_all(
@@ -124,16 +126,16 @@ def deploy_all(
     check_choices(chosen)
     shipped = shipped_deployments()
     with get_client(sync_client=True) as client:
-        present = _list_present(client, shipped)
+        present = _read_existing_deployments(client, shipped)
         pool = _ensure_work_pool(client, work_pool or _pool_of(present) or WORK_POOL, dry_run=dry_run)
         registered = register_all(dry_run=dry_run, with_automations=False)
         if not dry_run:
-            _apply_file(in_work_pool(with_operators_choices(shipped, present), pool.name))
+            _apply_file(in_work_pool(keep_schedules_and_pauses(shipped, present), pool.name))
             for name, before in present.items():
-                _restore_deployments(client, before, client.read_deployment_by_name(name))
-        presets = preset_account(client, dry_run=dry_run)
-        changes = register_cancel(client, dry_run=dry_run) if with_automations else ()
-        changes += register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
+                _restore_operators_choices(client, before, client.read_deployment_by_name(name))
+        presets = fill_account_into_forms(client, dry_run=dry_run)
+        changes = register_cancellation_automation(client, dry_run=dry_run) if with_automations else ()
+        changes += register_automations(client, make_chosen_automations(client, chosen), dry_run=dry_run)
     return replace(
         registered,
         automations=changes,
@@ -151,7 +153,7 @@ def shipped_deployments() -> dict[str, Any]:
     return content
 
 
-def with_operators_choices(
+def keep_schedules_and_pauses(
     shipped: Mapping[str, Any], present: Mapping[str, DeploymentResponse]
 ) -> dict[str, Any]:
     """The file to apply where some deployments exist: they keep their schedules and stay paused."""
@@ -190,7 +192,7 @@ def operators_choices(before: DeploymentResponse, after: DeploymentResponse) -> 
     return choices
 
 
-def _restore_deployments(
+def _restore_operators_choices(
     client: SyncPrefectClient, before: DeploymentResponse, after: DeploymentResponse
 ) -> None:
     # Not through the file: Prefect would resolve references in it, and write secrets in place of references.
@@ -207,7 +209,9 @@ def _list_names(shipped: Mapping[str, Any]) -> list[str]:
     return [_read_name(entry) for entry in shipped["deployments"]]
 
 
-def _list_present(client: SyncPrefectClient, shipped: Mapping[str, Any]) -> dict[str, DeploymentResponse]:
+def _read_existing_deployments(
+    client: SyncPrefectClient, shipped: Mapping[str, Any]
+) -> dict[str, DeploymentResponse]:
     found = {}
     for name in _list_names(shipped):
         try:

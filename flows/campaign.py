@@ -28,6 +28,7 @@ from prefect_assay.campaigns.sweep.restart import CONTINUED
 from prefect_assay.designs.options import USUAL, Usd, usd_to_cents
 from prefect_assay.errors import ApprovalExpired, CampaignFailed, InputError, shortened
 from prefect_assay.flows import form
+from prefect_assay.orders.ledger.campaign_log import Over
 from prefect_assay.service.bounds import CampaignId, Text
 from prefect_assay.service.words import many
 from prefect_assay.tasks.current_run import this_run
@@ -68,11 +69,11 @@ def campaign(
         ApprovalRejected: a person has rejected the price; nothing was ordered.
     """
     setup = CampaignSetup(account, options)
-    measured = CampaignInput(designs, assay, campaign_id, options.reading)
+    campaign_input = CampaignInput(designs, assay, campaign_id, options.reading)
     if own_campaign() is None:
-        name_run(this_run(), measured.title)  # before anything of it can be refused
+        name_run(this_run(), campaign_input.title)  # before anything of it can be refused
     try:
-        return play_campaign(setup, measured, usd_to_cents(spend_up_to_usd or 0))
+        return play_campaign(setup, campaign_input, usd_to_cents(spend_up_to_usd or 0))
     except RunContinues as error:
         return Completed(name=CONTINUED, message=str(error))
     except InputError as error:  # a person has to change it, and no traceback helps
@@ -80,17 +81,17 @@ def campaign(
         return Failed(message=shortened(str(error)), data=error)
 
 
-def play_campaign(setup: CampaignSetup, measured: CampaignInput, unasked_cents: int) -> State[Any]:
+def play_campaign(setup: CampaignSetup, campaign_input: CampaignInput, unasked_cents: int) -> State[Any]:
     """One execution of the campaign's run, from the plan to its final state, unless it suspends."""
     with outlast_failures(setup) as execution:
-        known = own_campaign() or measured.continued_id
-        plan = read_kept_plan(setup, known) if known else make_plan(setup, measured)
+        continued_id = own_campaign() or campaign_input.continued_id
+        plan = read_kept_plan(setup, continued_id) if continued_id else make_plan(setup, campaign_input)
         execution.campaign_id = plan.campaign_id
         get_run_logger().info("Campaign %s: %s", plan.campaign_id, many(len(plan.experiments), "experiment"))
-        over = setup.log(plan.campaign_id).read().over
+        end = setup.log(plan.campaign_id).read().over
         # A job's first execution names the plan as well; it is a new start, and so is a person's retry of a failed run.
-        if own_campaign() and over is not None and not was_retried():
-            return Completed(name="Over", message=over.words)
+        if own_campaign() and end is not None and not was_retried():
+            return Completed(name="Over", message=end.words)
         try:
             running = begin_campaign(setup, plan, unasked_cents=unasked_cents, carries=True)
             approve_price(running)
@@ -109,10 +110,10 @@ def play_campaign(setup: CampaignSetup, measured: CampaignInput, unasked_cents: 
     raise AssertionError("`outlast_failures` returns or raises")
 
 
-def final_state(setup: CampaignSetup, over: Any, report: CampaignReport) -> State[Any]:
+def final_state(setup: CampaignSetup, end: Over | None, report: CampaignReport) -> State[Any]:
     """The final state of the run, with the report as its result."""
     command = report_command(setup.archive, report.campaign_id)
-    words = over.words if over is not None else f"results of {report.campaign_id}"
+    words = end.words if end is not None else f"results of {report.campaign_id}"
     if not report.rows:
         # Prefect can only raise an exception for a failed run.
         return Failed(message=shortened(words), data=CampaignFailed(words, report=report))

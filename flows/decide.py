@@ -86,11 +86,11 @@ def decide(
     """
     with get_client(sync_client=True) as client:
         if canceled_run is not None:
-            text = _follow_canceled_run(client, UUID(canceled_run))
+            text = _cancel_campaigns_of_run(client, UUID(canceled_run))
             return Completed(message=shortened(text), data=text)
         if campaign_id is None or action is None or person is None:
             raise InputError("say which campaign, what to do and who decides; nothing was done")
-        place = _Place(client, _find_log(client, campaign_id, account), account)
+        place = _LoggedCampaign(client, _find_log(client, campaign_id, account), account)
         if action is Action.CANCEL:
             text = place.cancel(person, _HOW)
         else:
@@ -100,7 +100,7 @@ def decide(
 
 
 @dataclass(frozen=True)
-class _Place:
+class _LoggedCampaign:
     """A campaign's log, and the account that is used where the log names none."""
 
     client: SyncPrefectClient
@@ -108,10 +108,10 @@ class _Place:
     account: AssayAccount | None = None
 
     def cancel(self, person: str, how: str) -> str:
-        """Stop it; without its account the orders are stopped all the same, and the sweep reports."""
+        """Stop the campaign or loop by its log, and describe each order. Without the account, the sweep ends the orders at the service."""
         account: AssayAccount | None = None
         with suppress(ConfigurationError):
-            account = self._account()
+            account = self._load_account()
         report = stop_log(account, self.log, person=person, how=how)
         lines = [f"{order.name}: {order.line}" for order in report.orders]
         return "; ".join([f"{self.log.what} {self.log.name} is canceled", *lines, *report.problems])
@@ -120,20 +120,20 @@ class _Place:
         self,
         question_id: str | None,
         revision: int | None,
-        word: str | None,
+        decision_word: str | None,
         amount_cents: int | None,
         person: str,
     ) -> str:
-        """Answer a question, see `answers.answer_question`."""
+        """Record a person's answer to one open question, and wake the run."""
         asked = choose_question(questions_of(self.log), question_id, revision).asked
-        decision = decision_of(asked.question, word)
+        decision = decision_of(asked.question, decision_word)
         # A form shows no question: without its revision nobody can tell which figures its author has seen.
         if revision is None:
             raise InputError(
                 f"name the revision of question {asked.question_id} that you have read; nothing was recorded"
             )
         answered = answer_question(
-            self._account(),
+            self._load_account(),
             self.log,
             question_id=asked.question_id,
             revision=revision,
@@ -144,7 +144,7 @@ class _Place:
         )
         return f"{answered.decision}, by {person}: {asked.question.subject}"
 
-    def _account(self) -> AssayAccount:
+    def _load_account(self) -> AssayAccount:
         try:
             return account_of(self.client, self.log.read())
         except ConfigurationError:
@@ -171,7 +171,7 @@ def _find_log(client: SyncPrefectClient, name: str, account: AssayAccount | None
     )
 
 
-def _follow_canceled_run(client: SyncPrefectClient, run_id: UUID) -> str:
+def _cancel_campaigns_of_run(client: SyncPrefectClient, run_id: UUID) -> str:
     """Cancel what a run has carried that a person has canceled; anything else that ended the run is ignored."""
     try:
         run = client.read_flow_run(run_id)
@@ -179,14 +179,14 @@ def _follow_canceled_run(client: SyncPrefectClient, run_id: UUID) -> str:
         return f"run {run_id} was deleted; the sweep starts another"
     if not is_canceled_by_person(run):
         return f"run {run.name} was not canceled by a person: its campaign goes on"
-    logs = [log for log in _carried_by(client, run) if _is_canceled_with(log, run)]
+    logs = [log for log in _read_logs_carried_by(client, run) if _was_canceled_after_last_start(log, run)]
     if not logs:
         return f"run {run.name} carried nothing that is open"
     how = _BY_RUN.format(name=run.name)
-    return ". ".join(_Place(client, log).cancel("a person", how) for log in logs)
+    return ". ".join(_LoggedCampaign(client, log).cancel("a person", how) for log in logs)
 
 
-def _carried_by(client: SyncPrefectClient, run: FlowRun) -> list[CampaignLog]:
+def _read_logs_carried_by(client: SyncPrefectClient, run: FlowRun) -> list[CampaignLog]:
     """The logs of the loop that a run carries, else of its campaign: the rounds are canceled with their loop."""
     loops = tag_values(run.tags, LOOP_TAG)
     what, names = (
@@ -199,8 +199,8 @@ def _carried_by(client: SyncPrefectClient, run: FlowRun) -> list[CampaignLog]:
     return logs
 
 
-def _is_canceled_with(log: CampaignLog, run: FlowRun) -> bool:
-    """Whether the log has this run, which was canceled after the last person or schedule had started or opened it."""
+def _was_canceled_after_last_start(log: CampaignLog, run: FlowRun) -> bool:
+    """Whether the run was canceled after the campaign was last started or reopened, so that its cancellation means the campaign."""
     state = log.read()
     if not state.needs_sweep or str(run.id) not in state.runs or run.state is None:
         return False

@@ -141,7 +141,7 @@ class _Sweep:
     open_ids: set[str] = field(default_factory=set)  # of campaigns that are open, of every home
 
     def __post_init__(self) -> None:
-        before = self.before = self._memory()
+        before = self.before = self._read_valid_memory()
         age = self.now - before.checked if before.checked else timedelta.max
         self.is_check = age >= timedelta(minutes=self.check_minutes)
         self.progress = SweepProgress(self.prefect, self.now)
@@ -154,22 +154,22 @@ class _Sweep:
         with progress.part("runs"):
             self.live = LiveRuns.read(self.prefect)
             self.live.end_dead(self.prefect, self.now, swept=before.swept)
-        self._wake()
+        self._wake_suspended_runs()
         canceled: list[FlowRun] = []
         with progress.part("canceled runs"):
             canceled = self._canceled_since((before.canceled or self.now - _FIRST_LOOK) - _MARGIN)
         campaigns: list[OpenCampaign] = []
         with progress.part("campaigns"):
-            campaigns = self._look_after_all(canceled)
+            campaigns = self._sweep_campaigns(canceled)
         money = before.open_money
         if self.is_check:
-            money = self._check(campaigns)
+            money = self._run_full_check(campaigns)
         attention = self._save_problems()
         for run_id in unreadable_runs(self.prefect):
             attention.append("run {} {}. {}".format(run_id, *why_unreadable(run_id)))
         digest = before.told
         with progress.part("report for people"):
-            digest = _publish_lines([*progress.problems, *attention], before.told)
+            digest = _publish_attention_artifact([*progress.problems, *attention], before.told)
         is_complete = not progress.failed & {"runs", "canceled runs", "campaigns"}
         self.state.save(
             SweepMemory(
@@ -191,13 +191,14 @@ class _Sweep:
             attention=tuple(attention),
         )
 
-    def _memory(self) -> SweepMemory:
+    def _read_valid_memory(self) -> SweepMemory:
         """What the last sweep has stored; nothing of it counts after a clock was put back."""
         stored = self.state.overall
         times = (stored.swept, stored.checked, stored.canceled)
         return SweepMemory() if any(one is not None and one > self.now for one in times) else stored
 
-    def _wake(self) -> None:
+    def _wake_suspended_runs(self) -> None:
+        """Read the feeds, and resume the runs that have news or a due look."""
         suspended = [run for run in self.live.suspended if not waits_for_input(run)]
         with self.progress.part("feeds"):
             self.feeds.wake(suspended)
@@ -207,8 +208,8 @@ class _Sweep:
         ended = run_filter(states=[StateType.CANCELLED], ended_after=since)
         return [run for run in read_runs(self.prefect, ended, ASSAY_FLOWS) if is_assay_run(run)]
 
-    def _look_after_all(self, canceled: list[FlowRun]) -> list[OpenCampaign]:
-        """Look after the campaigns of this home in every archive; returns the open ones."""
+    def _sweep_campaigns(self, canceled: list[FlowRun]) -> list[OpenCampaign]:
+        """Read all archives, then carry out the stop of each campaign of this home, or wake or restart it; returns the open ones."""
         home = home_id(self.prefect)
         restarts = Restarts(self.prefect, self.live, self.now)
         ours: list[OpenCampaign] = []
@@ -220,18 +221,18 @@ class _Sweep:
                 if archive is None or archive.archive_id in seen:
                     continue
                 seen.add(archive.archive_id)
-                ours += self._read_archive(archive, home)
+                ours += self._read_own_campaigns(archive, home)
             except Exception as error:  # noqa: BLE001 - the other archives are looked after
                 self.is_partial = True
                 self.problems.note_unreachable(name, error)
         restarts.note_runs(ours, canceled)
         for campaign in ours:
             with self.progress.part(campaign.name):
-                self._look_after(campaign, restarts, home)
+                self._sweep_campaign(campaign, restarts, home)
         return [campaign for campaign in ours if campaign.state.is_open]
 
-    def _read_archive(self, archive: SavedArchive, home: str) -> list[OpenCampaign]:
-        """The campaigns of this home that an archive has as open."""
+    def _read_own_campaigns(self, archive: SavedArchive, home: str) -> list[OpenCampaign]:
+        """Record this sweep in the archive, note unreadable logs and other homes as problems, and return this home's open campaigns."""
         index = read_open_campaigns(archive)
         note_sweep(archive.store, archive.block.prefix, home, self.now)
         for log, error in index.unread:
@@ -249,11 +250,11 @@ class _Sweep:
             return campaign.state.home == home
         return any(campaign.is_carried_by(run) for run in self.live.runs.values())
 
-    def _look_after(self, campaign: OpenCampaign, restarts: Restarts, home: str) -> None:
+    def _sweep_campaign(self, campaign: OpenCampaign, restarts: Restarts, home: str) -> None:
         if campaign.state.stopped is None and (run := canceled_run(campaign)) is not None:
             campaign.log.stop(_CANCELED_BY, f"flow run {run.name} was canceled")
         if campaign.state.stopped is not None:
-            self._settle(campaign)
+            self._carry_out_cancellation(campaign)
             return
         live, failure = restarts.live_run(campaign), None
         with self.progress.part(f"questions of {campaign.name}"):
@@ -269,7 +270,7 @@ class _Sweep:
                 self.progress.started += [run.name] if run else []
         self.problems.note_campaign(campaign, failure)
 
-    def _settle(self, campaign: OpenCampaign) -> None:
+    def _carry_out_cancellation(self, campaign: OpenCampaign) -> None:
         """Carry out a cancellation, until nothing is pending."""
         stopped = campaign.state.stopped
         if stopped is not None and self.now - stopped.at > _SETTLED_SOON and not self.is_check:
@@ -285,8 +286,8 @@ class _Sweep:
         if campaign.state.open_questions and (now := service_time(campaign, self.feeds)) is not None:
             expire_questions(campaign, now)
 
-    def _check(self, campaigns: list[OpenCampaign]) -> dict[str, OpenSum] | None:
-        """The hourly part; returns the open money, or what was known before where it cannot be read."""
+    def _run_full_check(self, campaigns: list[OpenCampaign]) -> dict[str, OpenSum] | None:
+        """Record open money, find problems and delete old sweep runs; returns the open money, or the last known where it cannot be read."""
         money: OpenMoney | None = None
         with self.progress.part("open money"):
             money = record_open_money(self.prefect, self.open_ids)
@@ -314,7 +315,7 @@ class _Sweep:
         return [problem.line for problem in self.problems.problems]
 
 
-def _publish_lines(lines: list[str], published: str | None) -> str | None:
+def _publish_attention_artifact(lines: list[str], published: str | None) -> str | None:
     """Create the artifact for people if the lines have changed; returns their digest."""
     if not lines:
         return None

@@ -7,7 +7,7 @@ from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.tasks.archive import archive_experiment, fetch_results, retrieve_results
 from prefect_assay.tasks.collate import collate_campaign, keep_plan
 from prefect_assay.tasks.estimate import check_access, estimate_cost, resolve_target
-from prefect_assay.tasks.order import confirm_order, find_order, order_experiment
+from prefect_assay.tasks.order import find_order, order_experiment, recheck_order
 from prefect_assay.tasks.pay import pay_invoice, read_due
 from prefect_assay.tasks.quote import confirm_quote, poll_quote, submit_draft
 from prefect_assay.tasks.read import check_experiment, plan_campaign, read_designs
@@ -18,7 +18,6 @@ __all__ = [
     "check_access",
     "check_experiment",
     "collate_campaign",
-    "confirm_order",
     "confirm_quote",
     "estimate_cost",
     "fetch_results",
@@ -32,6 +31,7 @@ __all__ = [
     "poll_quote",
     "read_designs",
     "read_due",
+    "recheck_order",
     "report_campaign",
     "resolve_target",
     "retrieve_results",

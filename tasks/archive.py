@@ -110,7 +110,7 @@ def archive_experiment(
         TransientError: the service is unavailable; an unfinished version is not complete.
     """
     notes: list[str] = []
-    away: list[str] = []
+    retriable_result_ids: list[str] = []
     with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
         documents = received.documents if received else tuple(_receive_answers(client, experiment.id, notes))
         notes += received.notes if received else ()
@@ -145,8 +145,8 @@ def archive_experiment(
             results_status=str(experiment.reported),
             documents=[
                 *(_make_document(document) for document in documents),
-                *_receive_packages(client, experiment.id, results, Path(folder), notes, away),
-                *_own_documents(spec, order, payment, table),
+                *_receive_packages(client, experiment.id, results, Path(folder), notes, retriable_result_ids),
+                *_make_derived_documents(spec, order, payment, table),
                 *([tables.make_mapping_document(mapping)] if mapping else []),
             ],
             now=datetime.now(UTC),
@@ -159,7 +159,8 @@ def archive_experiment(
         many(record.files, "file"),
         many(record.total_bytes, "byte"),
     )
-    notes += _table_notes(archive, campaign_id, record.experiment_code)
+    if problem := _write_to_tables(archive, campaign_id, record.experiment_code):
+        notes.append(problem)
     for line in notes:
         get_run_logger().error("%s", line)
     return ArchivedResults(
@@ -169,18 +170,21 @@ def archive_experiment(
         unread=tuple(f"{record.location}/raw/{document.name}" for document in raw)
         if complete and not any(result.summary for result in results)
         else (),
-        away=tuple(away),
+        away=tuple(retriable_result_ids),
     )
 
 
-def _table_notes(archive: Archive, campaign_id: str, experiment_code: str) -> Iterator[str]:
-    """Write the experiment's newest version to the tables; a note if that fails, because the version is safe without it."""
+def _write_to_tables(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
+    """Write the experiment's newest version to the tables; returns a note if that fails: the version is safe without it."""
     try:
         tables.write_newest_table(archive.get_store(), archive.prefix, campaign_id, experiment_code)
     except ConfigurationError as error:
         get_run_logger().info("Not in the tables: %s", error)
     except Exception as error:  # noqa: BLE001  nothing that can be made again may end the run
-        yield f"{experiment_code} is not in the tables: {error}. `prefect-assay archive tables` adds it later"
+        return (
+            f"{experiment_code} is not in the tables: {error}. `prefect-assay archive tables` adds it later"
+        )
+    return None
 
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
@@ -215,12 +219,12 @@ def _receive_packages(
     results: Iterable[Result],
     folder: Path,
     notes: list[str],
-    away: list[str],
+    retriable_result_ids: list[str],
 ) -> Iterator[Document]:
     """The data packages, each received once into a file: its digest must be known before its upload begins.
 
-    A note replaces a package that cannot be fetched: the other packages and the measurements are archived anyway. `away`
-    gets the results whose package may be fetched later.
+    A note replaces a package that cannot be fetched: the other packages and the measurements are archived anyway.
+    `retriable_result_ids` gets the results whose package may be fetched later.
     """
     for index, result in enumerate(results):
         if not result.data_package_url:
@@ -233,7 +237,7 @@ def _receive_packages(
                 raise out_of_space(path) from error
             raise
         except AssayError as error:
-            away += [result.id] if error.retriable else []
+            retriable_result_ids += [result.id] if error.retriable else []
             notes.append(
                 f"The data package of result {result.id} is not in the archive: {error}. Run the experiment again to "
                 "fetch it once the cause is fixed"
@@ -258,13 +262,14 @@ def _receive_package(client: AssayClient, experiment_id: str, result_id: str, ur
         refused = isinstance(error, AccessError) or error.status_code in CLIENT_ERRORS
         if error.retriable or not refused:
             raise
-        again = _address_now(client, experiment_id, result_id)
+        again = _read_package_url(client, experiment_id, result_id)
         if not again or again == url:
             raise
     return _received_file(client, again, path)
 
 
-def _address_now(client: AssayClient, experiment_id: str, result_id: str) -> str | None:
+def _read_package_url(client: AssayClient, experiment_id: str, result_id: str) -> str | None:
+    """Read the result again for a new address of its package; None if the service refuses."""
     try:
         result = client.results.get(result_id)
         require_answer_about(experiment_id, [result.experiment_id], "experiment")
@@ -292,10 +297,10 @@ def _refuse_page(path: Path) -> None:
         raise UnexpectedAnswer("its address answers with a page")
 
 
-def _own_documents(
+def _make_derived_documents(
     spec: ExperimentSpec, order: Order, payment: Payment | None, table: tuple[ResultRow, ...]
 ) -> Iterator[Document]:
-    """Documents of this package: the table, the specification, and the receipt without secrets."""
+    """Make the documents that are derived from the answers: the table, the specification, and the receipt without secrets."""
     yield Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))
     yield Document(path="spec.json", content_type=_JSON, body=json_bytes(spec.wire()))
     if payment is not None:

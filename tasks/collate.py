@@ -57,7 +57,7 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
     return _campaign_table(table, record.location, record)
 
 
-def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
+def read_campaign_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
     """The campaign's table as archived, or None."""
     found = read_latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
     if found is None:

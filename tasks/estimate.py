@@ -52,32 +52,32 @@ def resolve_target(credentials: AssayCredentials, assay: Assay) -> Target | None
         return find_target(client, assay)
 
 
-def _name_of_designs(parameters: dict[str, Any]) -> str:
+def _make_run_name(parameters: dict[str, Any]) -> str:
     """Tells mapped estimates apart: the number of designs, and a digest of the specification."""
     spec: ExperimentSpec = parameters["spec"]
     digest = hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:8]
     return f"estimate-cost-{len(spec.sequences)}-designs-{digest}"
 
 
-@task(name="estimate-cost", task_run_name=cast("Any", _name_of_designs), **READ)
+@task(name="estimate-cost", task_run_name=cast("Any", _make_run_name), **READ)
 def estimate_cost(credentials: AssayCredentials, spec: ExperimentSpec) -> CostEstimate:
     """The service's price for a specification, in US cents without VAT (contract 2.5). Creates nothing."""
     with credentials.get_client() as client:
         return client.experiments.estimate_cost(spec)
 
 
-class OpenPrice(Model):
+class OrderPrice(Model):
     """A price in US cents without VAT: the invoice's amount once it is committed; None where it is not known yet."""
 
     committed: bool
     total_cents: int | None = None
 
 
-@task(name="open-price", task_run_name="open-price-{planned.order_key}", **READ)
-def open_price(
+@task(name="read-price", task_run_name="read-price-{planned.order_key}", **READ)
+def read_price(
     credentials: AssayCredentials, planned: PlannedExperiment, *, ledger: OrderLedger
-) -> OpenPrice:
-    """The price of a planned experiment: its estimate, the quote of a waiting order, or the invoice's amount.
+) -> OrderPrice:
+    """Read the price of a planned experiment: its estimate, the quote of a waiting order, or the invoice's amount.
 
     An order is committed once it has its invoice (contract 3); before that its quote can still be declined.
     """
@@ -86,7 +86,7 @@ def open_price(
         with suppress(OrderMismatch):  # the order's own run asks a person
             order = find_order(client, ledger, planned.spec)
         if order is None:
-            return OpenPrice(
+            return OrderPrice(
                 committed=False, total_cents=client.experiments.estimate_cost(planned.spec).total_cents
             )
         billing = read_billing(client, order.experiment_id)
@@ -98,19 +98,19 @@ def open_price(
                 | BillingStage.QUOTE_UNKNOWN
             ):
                 total = billing.quote.total if billing.quote else None
-                return OpenPrice(committed=False, total_cents=total)
+                return OrderPrice(committed=False, total_cents=total)
             case BillingStage.INVOICED:
-                billed = _read_billed(client, order.experiment_id)
-                return OpenPrice(
+                billed = _read_billed_cents(client, order.experiment_id)
+                return OrderPrice(
                     committed=True, total_cents=_read_reserved(ledger) if billed is None else billed
                 )
             case BillingStage.QUOTE_REJECTED | BillingStage.QUOTE_EXPIRED | BillingStage.CANCELED:
-                return OpenPrice(committed=True, total_cents=0)  # ended without a bill
+                return OrderPrice(committed=True, total_cents=0)  # ended without a bill
             case never:
                 assert_never(never)
 
 
-def _read_billed(client: AssayClient, experiment_id: str) -> int | None:
+def _read_billed_cents(client: AssayClient, experiment_id: str) -> int | None:
     try:
         return read_invoice(client, experiment_id).amount
     except NotReady:  # its quote is accepted, and the invoice is not made yet

@@ -56,7 +56,7 @@ def order_experiment(
         webhook: where the service delivers updates.
         amount_cents: the commitment in US cents; 0 while its quote is pending.
         campaign_cap_cents: the cap of all orders of the campaign.
-        repeats: see `find_or_create`.
+        repeats: how many earlier creations of unknown outcome this one may follow; None is any number.
 
     Raises:
         BudgetExceeded: the campaign would exceed its cap; nothing was ordered.
@@ -67,7 +67,7 @@ def order_experiment(
         OrderOutcomeUnknown: the answer was lost and the experiment was not found.
         ClockDiffers: a machine is to pay, and this one's clock is not the service's; nothing was ordered.
     """
-    url, secret = webhook.for_order(ledger.order_key) if webhook else (None, None)
+    url, secret = webhook.derive_for_order(ledger.order_key) if webhook else (None, None)
     request = CreateRequest(
         experiment_spec=spec,
         name=name,
@@ -111,13 +111,13 @@ def order_experiment(
     return order
 
 
-@task(name="confirm-order", task_run_name="confirm-order-{ledger.order_key}", **READ)
-def confirm_order(
+@task(name="recheck-order", task_run_name="recheck-order-{ledger.order_key}", **READ)
+def recheck_order(
     credentials: AssayCredentials, spec: ExperimentSpec, order: Order, *, ledger: OrderLedger
 ) -> Order:
     """Search again before money is committed: of several experiments of one order the oldest is the order."""
     with credentials.get_client() as client:
-        experiment_id = find.confirm_order(client, spec, ledger)
+        experiment_id = find.recheck_order(client, spec, ledger)
         surplus = ledger.state.surplus
         if experiment_id == order.experiment_id:
             return order.model_copy(update={"surplus": surplus})

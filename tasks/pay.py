@@ -66,10 +66,10 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
         )
 
 
-def named_rail(
+def choose_rail(
     ledger: OrderLedger, method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None
 ) -> PaymentMethod:
-    """The rail by which the order is paid: `method`, unless the service's acceptance names others.
+    """Choose the rail by which the order is paid: `method`, unless the service's acceptance names others.
 
     The token's payment policy, or an earlier create, may have pinned the experiment (contract 4.2, rule 2). Of the rails
     that are named, the one that the wallet and the policy can pay is used. A hosted page needs neither.
@@ -126,8 +126,10 @@ def read_due(
         TransientError: the order has another experiment by now.
     """
     with credentials.get_client() as client:
-        due = _open_due_invoice(client, order, method, _guard_policy(credentials, policy, 0, {}), wallet)
-        invoice = _own_invoice(client, due, order, ledger)
+        due = _make_due_invoice(
+            client, order, method, _make_payment_policy(credentials, policy, 0, {}), wallet
+        )
+        invoice = _find_payable_invoice(client, due, order, ledger)
         require_order(ledger, order.experiment_id)
         _refuse_canceled(client, order, invoice, ledger)
     if is_invoice_paid(invoice.status):
@@ -180,9 +182,9 @@ def pay_invoice(
             if not invoice.ended:
                 ledger.saw_invoice(invoice.id, invoice.amount)
             return _hosted_invoice(invoice, payment_ledger, lambda: _hosted_invoice_of(client, order, ledger))
-        allowed = _guard_policy(credentials, policy, limit_cents, sums or {})
-        due = _open_due_invoice(client, order, method, allowed, wallet)
-        invoice = _own_invoice(client, due, order, ledger)
+        allowed = _make_payment_policy(credentials, policy, limit_cents, sums or {})
+        due = _make_due_invoice(client, order, method, allowed, wallet)
+        invoice = _find_payable_invoice(client, due, order, ledger)
         require_order(ledger, order.experiment_id)
         if is_invoice_paid(invoice.status):
             return Reconciliation(due, payment_ledger, method, time.sleep, ()).confirm_paid(
@@ -282,11 +284,11 @@ def _record_payment(
     payment = describe_hosted(invoice)
     if payment.state is PaymentState.SETTLED:
         require_paid_again(read_again)
-        payment_ledger.paid(invoice.id, invoice.amount)
+        payment_ledger.record_paid(invoice.id, invoice.amount)
     return payment
 
 
-def _guard_policy(
+def _make_payment_policy(
     credentials: AssayCredentials,
     policy: SpendingPolicy,
     limit_cents: int,
@@ -302,7 +304,7 @@ def _guard_policy(
     )
 
 
-def _open_due_invoice(
+def _make_due_invoice(
     client: AssayClient, order: Order, method: PaymentMethod, policy: PaymentPolicy, wallet: Wallet | None
 ) -> DueInvoice:
     def amount_of(answer: PayAnswer, invoice_id: str) -> int | None:
@@ -318,21 +320,24 @@ def _open_due_invoice(
     return DueInvoice(client, order.experiment_id, amount_of)
 
 
-def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, ledger: OrderLedger) -> Invoice:
-    """The one invoice that a machine may pay for the order: that of its own acceptance, or one that names the experiment.
+def _find_payable_invoice(client: AssayClient, due: DueInvoice, order: Order, ledger: OrderLedger) -> Invoice:
+    """Read the only invoice that a machine may pay: the one that the order's acceptance named, else the one that lists it.
 
     A machine never pays a second invoice of an order.
+
+    Raises:
+        PayByHand: none is known for certain.
     """
     state = ledger.read()
     ordered = state.ordered
     if ordered is not None and ordered.experiment_id == order.experiment_id:
-        own = (
-            (state.tied_invoice(_shown_page(client, order)) if state.accepted is not None else None)
+        recorded_id = (
+            (state.tied_invoice(_digest_hosted_page(client, order)) if state.accepted is not None else None)
             or ordered.invoice_id
             or (state.payment.invoice_id if state.payment else None)
         )
-        if own:
-            invoice = due.get(own)
+        if recorded_id:
+            invoice = due.get(recorded_id)
             if invoice.experiment_id in {None, order.experiment_id}:
                 return invoice.model_copy(update={"experiment_id": order.experiment_id})
     try:
@@ -354,8 +359,8 @@ def no_list(error: AssayError) -> bool:
     return error.status_code == HTTPStatus.OK
 
 
-def _shown_page(client: AssayClient, order: Order) -> str | None:
-    """What tells the hosted page that the experiment shows from others; None where it shows none."""
+def _digest_hosted_page(client: AssayClient, order: Order) -> str | None:
+    """A digest of the hosted page that the experiment shows, which tells pages apart; None where it shows none."""
     try:
         return page_digest(_page_of(client, order))
     except TransientError:

@@ -56,7 +56,7 @@ class ResultPlots(Model):
 def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
     """Archive report, tables, fits and plots as a version of `REPORT`; an unchanged report writes nothing. Never raises."""
 
-    def make() -> ArchivedReport:
+    def make_and_archive() -> ArchivedReport:
         store = archive.get_store()
         made = make_report(store, archive.prefix, campaign_id)
         record = archive_report(store, archive.prefix, made, now=datetime.now(UTC))
@@ -74,7 +74,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
         )
 
     again = f"`prefect-assay report {campaign_id}` makes it again from the archive"
-    made = _try_to_make(make, f"the report of campaign {campaign_id}", again)
+    made = _try_to_make(make_and_archive, f"the report of campaign {campaign_id}", again)
     if isinstance(made, str):
         return ArchivedReport(notes=(made,))
     for note in made.notes:

@@ -161,10 +161,10 @@ def test_an_s3_archive_that_cannot_be_opened_is_an_error_with_its_cause(monkeypa
 
 def test_a_webhook_endpoint_gives_every_order_a_secret_of_its_own():
     endpoint = WebhookEndpoint(url="https://hooks.example/assay/", signing_key=CANARY)
-    url, secret = endpoint.for_order(KEY)
+    url, secret = endpoint.derive_for_order(KEY)
     assert url == f"https://hooks.example/assay/{KEY}"
     assert secret.get_secret_value() == derive_secret(CANARY, KEY)
-    assert endpoint.for_order("f" * 20)[1] != secret
+    assert endpoint.derive_for_order("f" * 20)[1] != secret
 
 
 def test_machine_payments_need_a_rolling_cap():

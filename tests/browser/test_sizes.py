@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.campaigns.stop import find_log, stop_log
-from prefect_assay.deployments.presets import preset_account
+from prefect_assay.deployments.presets import fill_account_into_forms
 from support.accounts import flow_parameters, save_account
 from support.browser.steps import asks, in_production
 from support.runs.world import eventually
@@ -41,7 +41,7 @@ def account(world):
     """The account that `init` saves, in the forms. Saved before a browser is there: within its loop Prefect would save nothing."""
     made = flow_parameters(world.shared())["account"]
     saved = save_account(made.model_copy(update={"owner": "Structural Biology"}), "main")
-    preset_account(world.api)
+    fill_account_into_forms(world.api)
     return saved
 
 

@@ -11,7 +11,7 @@ from assay_lab.testing import LocalLab
 from prefect_assay.blocks import X402Wallet
 from prefect_assay.campaigns import advance as advance_module
 from prefect_assay.campaigns import play as play_module
-from prefect_assay.campaigns.advance import Look as OrderLook
+from prefect_assay.campaigns.advance import OrderLook
 from prefect_assay.campaigns.approval import questions as questions_module
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.play import Campaign, CampaignLook, look_at_orders
@@ -34,7 +34,7 @@ TASKS = (
     "archive_experiment",
     "retrieve_results",
     "estimate_cost",
-    "confirm_order",
+    "recheck_order",
     "find_order",
     "order_experiment",
     "pay_invoice",

@@ -15,7 +15,7 @@ from prefect_assay.campaigns.approval.answers import (
     choose_question,
     decision_of,
     questions_of,
-    wake_answered,
+    resume_if_answered,
     wake_run,
 )
 from prefect_assay.campaigns.approval.price import PriceApproval
@@ -203,14 +203,14 @@ def test_a_form_is_submitted_only_for_the_question_that_was_answered(prefect):
 def test_a_question_that_nobody_has_answered_rejects_its_form(prefect, decision):
     written = campaign(abc5=90_000)
     run = showing_price(prefect, written.name, "abc5", 1)
-    assert not wake_answered(prefect, written.log, run)
+    assert not resume_if_answered(prefect, written.log, run)
     if decision == EXPIRED:
         written.log.answer(
             "abc5", 1, EXPIRED, amount_cents=None, answerer="nobody", how="time", now=NOW + timedelta(days=9)
         )
     else:
         written.log.close_question("abc5", 1)
-    assert wake_answered(prefect, written.log, run)
+    assert resume_if_answered(prefect, written.log, run)
     values = PriceApproval.load(run.state.state_details.run_input_keyset, flow_run_id=run.id)
     assert values.decision == "reject"
 

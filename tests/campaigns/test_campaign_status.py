@@ -177,10 +177,12 @@ def test_the_last_look_adds_what_no_ledger_knows(store):
         "LAB-001-001",
         "in_production",
     )
-    assert view.expected == expected
+    assert view.results_expected_at == expected
     written.deliver(1, "LAB-001-001")
     view = read_view(store, "", "c-1")
-    assert (view.experiments[0].stage, view.expected) == (Stage.MEASURED, None), "the ledger decides"
+    assert (view.experiments[0].stage, view.results_expected_at) == (Stage.MEASURED, None), (
+        "the ledger decides"
+    )
 
 
 def test_a_look_at_another_experiment_says_nothing_of_the_order(store):

@@ -175,7 +175,7 @@ def test_an_uncertain_payment_is_reported(state, doubt):
     payment_ledger = PaymentLedger(ledger)
     sent = payment_ledger.begin(attempt, previous=None)
     if state is not None:
-        payment_ledger.end(sent, state)
+        payment_ledger.record_outcome(sent, state)
     remains, text = end(Service(invoice="open"), ledger=ledger)
     assert remains.payment.in_doubt is doubt
     assert ("may have been made" in text) is doubt

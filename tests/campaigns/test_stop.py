@@ -28,7 +28,7 @@ from prefect_assay.campaigns.stop import reopen_campaign, settle_stop, stop_log
 from prefect_assay.errors import ArchiveError, InputError, OrderStopped
 from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
-from prefect_assay.orders.find import confirm_order
+from prefect_assay.orders.find import recheck_order
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind, list_open
@@ -98,7 +98,7 @@ class OneOrder:
         )
         with AssayClient(self.lab.base_url, self.lab.token) as client:
             find_or_create(client, request, ledger)
-            experiment_id = confirm_order(client, self.spec, ledger)
+            experiment_id = recheck_order(client, self.spec, ledger)
             self.lab.advance(hours=1)
             billing = read_billing(client, experiment_id)
             if billing.stage is BillingStage.QUOTE_OPEN:

@@ -31,7 +31,7 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     WebhookEndpoint,
 )
-from prefect_assay.campaigns.runs.starting import find_obstacles, own_deployments
+from prefect_assay.campaigns.runs.starting import find_obstacles, read_own_deployments
 from prefect_assay.campaigns.sweep.memory import SweepMemory
 from prefect_assay.cli.campaigns.problems import show_problems
 from prefect_assay.cli.services import check
@@ -203,7 +203,7 @@ def test_a_paused_or_limited_pool_or_queue_is_named_by_both_commands(server, poo
 
 def test_a_queue_that_no_worker_of_its_pool_polls_is_named(server, pool):
     with deployed(server, "campaign", work_pool_name=POOL, work_queue_name="runs"):
-        deployments = own_deployments(server)
+        deployments = read_own_deployments(server)
         for queue in server.read_work_queues(work_pool_name=POOL):
             server.update_work_queue(queue.id, last_polled=NOW if queue.name == "runs" else None)
         (found,) = [each for each in find_obstacles(server, deployments, NOW) if each.part == "worker"]

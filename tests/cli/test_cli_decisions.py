@@ -183,7 +183,7 @@ def test_the_campaign_is_found_by_its_run_and_by_its_loop(world, monkeypatch):
     loop = begun(world, what=StartedKind.LOOP)
     written.ask("q1", 5)
     monkeypatch.setattr(
-        answer, "round_logs", lambda log: [written.log] if log.what is StartedKind.LOOP else []
+        answer, "read_round_logs", lambda log: [written.log] if log.what is StartedKind.LOOP else []
     )
     command(*exactly("approve", loop.name, revision=2, usd="0.05"))
     assert written.log.read().decisions["q1"][1].decision == "approve"

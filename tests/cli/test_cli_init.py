@@ -281,7 +281,7 @@ def test_at_a_terminal_enter_keeps_what_is_saved(mine, lab, monkeypatch, capsys)
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", terminal)
-    monkeypatch.setattr(presets, "preset_account", lambda *_, **__: ())
+    monkeypatch.setattr(presets, "fill_account_into_forms", lambda *_, **__: ())
     init.run_init(init.Answers(**NOTHING | {"name": "main"}))
     assert [default for _, default in asked] == [
         lab.base_url,
@@ -310,7 +310,7 @@ def test_it_fills_the_forms_when_told_or_when_a_person_agrees(
         written.extend([] if dry_run else [name])
         return ("campaign/assay-campaign",)
 
-    monkeypatch.setattr(presets, "preset_account", preset)
+    monkeypatch.setattr(presets, "fill_account_into_forms", preset)
     monkeypatch.setattr(init.typer, "confirm", lambda text, **_: asked.append(text) or answer)
     monkeypatch.setattr(init.typer, "prompt", lambda *_, default=None, **__: default)
     stdin = io.StringIO(f"{lab.token}\n")

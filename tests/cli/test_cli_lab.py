@@ -104,7 +104,7 @@ def account(monkeypatch, tmp_path):
         monkeypatch.setattr(command, "find_block", lambda kind, _name: existing.get(kind))
         monkeypatch.setattr(command, "_make_wallet", lambda: wallet)
         with temporary_settings({PREFECT_HOME: tmp_path}):
-            command._save_account({"base_url": "http://127.0.0.1:9", "token": "t"}, receiver)
+            command._save_lab_account({"base_url": "http://127.0.0.1:9", "token": "t"}, receiver)
         ((account, name),) = saved
         assert name == "lab"
         return account

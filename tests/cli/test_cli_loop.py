@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.blocks.deployment_runs import no_deployment
+from prefect_assay.blocks.deployment_runs import make_missing_deployment_error
 from prefect_assay.campaigns.flow_results import LoopReport
 from prefect_assay.campaigns.loops import LoopLog, RoundEnded, RoundFixed
 from prefect_assay.campaigns.loops.loop_log import PoolFile
@@ -55,7 +55,7 @@ def started(monkeypatch, tmp_path):
 
     monkeypatch.setattr(loop, "require_api", lambda: None)
     monkeypatch.setattr(loop, "load_account", lambda _: make_account(archive=tmp_path))
-    monkeypatch.setattr(loop, "offer_rounds", lambda *_, **__: None)
+    monkeypatch.setattr(loop, "show_rounds_and_confirm", lambda *_, **__: None)
     monkeypatch.setattr("prefect_assay.blocks.deployment_runs.start_run", start_run)
     return calls
 
@@ -188,7 +188,7 @@ def schedule_it(*options):
 
 def test_a_loop_that_is_not_started_is_not_scheduled(started, deployments, monkeypatch):
     def refused(deployment, *_, **__):
-        raise no_deployment(deployment)
+        raise make_missing_deployment_error(deployment)
 
     monkeypatch.setattr("prefect_assay.blocks.deployment_runs.start_run", refused)
     done = schedule_it()

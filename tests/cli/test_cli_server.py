@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, settings_of
+from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, read_shipped_settings
 from prefect_assay.local.postgres_host import FOLDER_SETTING
 from support.command import printed, program
 
@@ -42,8 +42,8 @@ def shipped(tmp_path_factory):
     home = tmp_path_factory.mktemp("sourced")
     found = {}
     for file in (SQLITE, EMBEDDED):
-        settings = settings_in_effect(home, **ON_SQLITE, **settings_of(file))
-        found[file] = {name: settings[name] for name in settings_of(file)}
+        settings = settings_in_effect(home, **ON_SQLITE, **read_shipped_settings(file))
+        found[file] = {name: settings[name] for name in read_shipped_settings(file)}
     return found
 
 
@@ -59,7 +59,7 @@ def in_effect(settings, shipped):
 def test_the_shipped_settings_hold(tmp_path, shipped, own_folder, file, begins):
     database = ON_SQLITE if file == SQLITE else {FOLDER_SETTING: str(own_folder)}
     settings = settings_in_effect(tmp_path, **database)
-    assert in_effect(settings, shipped[file]) == set(settings_of(file))
+    assert in_effect(settings, shipped[file]) == set(read_shipped_settings(file))
     assert settings[URL].startswith(begins)
 
 
@@ -75,7 +75,7 @@ def test_the_shipped_settings_hold(tmp_path, shipped, own_folder, file, begins):
 def test_the_users_settings_take_precedence(tmp_path, said):
     settings = settings_in_effect(tmp_path, **ON_SQLITE, **said)
     assert float(settings[LOOP]) == 99
-    others = {name: value for name, value in settings_of(SQLITE).items() if name != LOOP}
+    others = {name: value for name, value in read_shipped_settings(SQLITE).items() if name != LOOP}
     assert "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE" in others
     assert settings["PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"].endswith("filesystem")
 

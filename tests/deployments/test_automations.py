@@ -15,7 +15,7 @@ from prefect.server.utilities.user_templates import render_user_template_sync
 from prefect.utilities.callables import parameter_schema
 
 from prefect_assay.campaigns.runs.queries import FLOW_NAMES
-from prefect_assay.deployments.automations import CANCEL, cancel_automation, register_automations
+from prefect_assay.deployments.automations import CANCEL, make_cancellation_automation, register_automations
 from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, decide, design_build_test
 
@@ -41,7 +41,7 @@ def event(name, flow="campaign", tag="assay"):
 
 
 def on_server(deployment=DECIDE):
-    return AutomationCreate.model_validate(cancel_automation(deployment).model_dump(mode="json"))
+    return AutomationCreate.model_validate(make_cancellation_automation(deployment).model_dump(mode="json"))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ class Server:
 
 
 def change(server, deployment=DECIDE, **options):
-    (made,) = register_automations(server, [cancel_automation(deployment)], **options)
+    (made,) = register_automations(server, [make_cancellation_automation(deployment)], **options)
     return made
 
 

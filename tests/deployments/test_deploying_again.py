@@ -8,10 +8,10 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.deployments.setup import (
+    keep_schedules_and_pauses,
     operators_choices,
-    register_cancel,
+    register_cancellation_automation,
     shipped_deployments,
-    with_operators_choices,
 )
 from prefect_assay.deployments.work_pool import PROCESS, SWEEP_QUEUE, WORK_POOL, worker_commands
 
@@ -38,13 +38,13 @@ def entry(content, flow):
 
 
 def test_a_new_deployment_is_as_shipped():
-    assert with_operators_choices(shipped_deployments(), {}) == shipped_deployments()
+    assert keep_schedules_and_pauses(shipped_deployments(), {}) == shipped_deployments()
 
 
 @pytest.mark.parametrize("paused", [True, False])
 def test_schedules_and_pause_of_an_existing_deployment_are_left_alone(paused):
     there = {"sweep/assay-sweep": deployment(paused=paused)}
-    content = with_operators_choices(shipped_deployments(), there)
+    content = keep_schedules_and_pauses(shipped_deployments(), there)
     assert "schedules" not in entry(content, "sweep")
     assert entry(content, "sweep")["paused"] is paused
     assert entry(content, "campaign") == entry(shipped_deployments(), "campaign")
@@ -52,7 +52,7 @@ def test_schedules_and_pause_of_an_existing_deployment_are_left_alone(paused):
 
 def test_names_are_those_of_the_flows():
     there = {"design-build-test/assay-design-build-test": deployment(paused=True)}
-    assert entry(with_operators_choices(shipped_deployments(), there), "design_build_test")["paused"]
+    assert entry(keep_schedules_and_pauses(shipped_deployments(), there), "design_build_test")["paused"]
 
 
 def test_the_sweep_never_queues_behind_itself():
@@ -100,11 +100,11 @@ class Registering:
 
 def test_the_automation_is_registered_once_its_deployment_exists():
     server = Registering()
-    assert register_cancel(server) == ()
-    (later,) = register_cancel(server, dry_run=True)
+    assert register_cancellation_automation(server) == ()
+    (later,) = register_cancellation_automation(server, dry_run=True)
     assert (later.change, server.made) == ("created", [])
     server.deployed = deployment()
-    (now,) = register_cancel(server)
+    (now,) = register_cancellation_automation(server)
     assert now.change == "created"
     assert server.made[0].actions[0].deployment_id == server.deployed.id
 

@@ -25,7 +25,7 @@ from prefect_assay.deployments.event_automations import (
     RECIPES,
     SWEEP_COMPLETED,
     check_choices,
-    chosen_automations,
+    make_chosen_automations,
 )
 from prefect_assay.errors import ConfigurationError
 
@@ -84,7 +84,7 @@ class Server:
 
 
 def made(name):
-    (found,) = chosen_automations(Server(), [f"{name}={TARGETS[name]}"])
+    (found,) = make_chosen_automations(Server(), [f"{name}={TARGETS[name]}"])
     return AutomationCreate.model_validate(found.model_dump(mode="json"))
 
 
@@ -152,7 +152,7 @@ def test_a_designer_gets_the_table():
 def test_choosing_again_changes_nothing():
     server = Server()
     for change in ("created", "unchanged"):
-        wanted = chosen_automations(server, [f"{name}={target}" for name, target in TARGETS.items()])
+        wanted = make_chosen_automations(server, [f"{name}={target}" for name, target in TARGETS.items()])
         assert {c.change for c in register_automations(server, wanted)} == {change}
     assert set(server.held) == {f"assay-{name}" for name in RECIPES}
 
@@ -179,7 +179,7 @@ def test_choosing_again_changes_nothing():
 )
 def test_a_wrong_choice_names_the_next_step(choice, message):
     with pytest.raises(ConfigurationError, match=re.escape(message)):
-        chosen_automations(Server(), [choice])
+        make_chosen_automations(Server(), [choice])
     if "other" not in choice:
         with pytest.raises(ConfigurationError):
             check_choices([choice])

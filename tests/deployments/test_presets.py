@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.deployments.presets import preset_account
+from prefect_assay.deployments.presets import fill_account_into_forms
 
 CAMPAIGN, LOOP = "campaign/assay-campaign", "design-build-test/assay-design-build-test"
 
@@ -50,10 +50,10 @@ MAIN = "assay-account/main"
 
 def test_the_account_main_becomes_the_default_of_what_people_start():
     server = Server(MAIN, **{CAMPAIGN: {"campaign_id": "c"}, LOOP: {}, "decide/assay-decide": {}})
-    assert preset_account(server) == (CAMPAIGN, LOOP)
+    assert fill_account_into_forms(server) == (CAMPAIGN, LOOP)
     assert server.deployed[CAMPAIGN].parameters == {"campaign_id": "c", "account": server.reference(MAIN)}
     assert server.deployed["decide/assay-decide"].parameters == {}
-    assert preset_account(server) == ()
+    assert fill_account_into_forms(server) == ()
     assert len(server.written) == 2
 
 
@@ -62,20 +62,20 @@ def test_what_somebody_has_chosen_stays_and_a_deleted_account_is_replaced():
     chosen = {"account": server.reference("assay-account/team")}
     server.deployed[CAMPAIGN].parameters = chosen
     server.deployed[LOOP].parameters = {"account": {"$ref": {"block_document_id": str(uuid4())}}}
-    assert preset_account(server) == (LOOP,)
+    assert fill_account_into_forms(server) == (LOOP,)
     assert server.deployed[CAMPAIGN].parameters == chosen
     assert server.deployed[LOOP].parameters == {"account": server.reference(MAIN)}
 
 
 def test_a_dry_run_and_a_server_without_deployments_change_nothing():
     server = Server(MAIN, **{CAMPAIGN: {}})
-    assert preset_account(server, dry_run=True) == (CAMPAIGN,)
+    assert fill_account_into_forms(server, dry_run=True) == (CAMPAIGN,)
     assert server.written == []
-    assert preset_account(Server(MAIN)) == ()
-    assert preset_account(Server(**{CAMPAIGN: {}})) == ()
+    assert fill_account_into_forms(Server(MAIN)) == ()
+    assert fill_account_into_forms(Server(**{CAMPAIGN: {}})) == ()
 
 
 def test_another_name_takes_the_account_of_that_name():
     server = Server("assay-account/lab", MAIN, **{CAMPAIGN: {}})
-    assert preset_account(server, "lab") == (CAMPAIGN,)
+    assert fill_account_into_forms(server, "lab") == (CAMPAIGN,)
     assert server.deployed[CAMPAIGN].parameters == {"account": server.reference("assay-account/lab")}

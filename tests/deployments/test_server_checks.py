@@ -8,7 +8,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.settings.models.server.concurrency import ServerConcurrencySettings
 
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
-from prefect_assay.deployments.settings_files import SQLITE, settings_of
+from prefect_assay.deployments.settings_files import SQLITE, read_shipped_settings
 
 
 class Server:
@@ -30,7 +30,7 @@ def test_prefects_default_is_advised_against():
     default = ServerConcurrencySettings.model_fields["lease_storage"].default
     (sentence,) = settings_advice(Server(keeps(default)))
     name, _, value = next(word for word in sentence.split() if "=" in word).partition("=")
-    assert settings_of(SQLITE)[name] == value
+    assert read_shipped_settings(SQLITE)[name] == value
 
 
 @pytest.mark.parametrize(

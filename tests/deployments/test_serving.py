@@ -69,7 +69,7 @@ def test_the_automation_names_the_deployment_that_is_served(monkeypatch):
     done = []
     for made in served_deployments():
         monkeypatch.setattr(type(made), "apply", lambda one: done.append(one.flow_name))
-    monkeypatch.setattr(serve, "register_cancel", lambda _client: done.append("automation"))
+    monkeypatch.setattr(serve, "register_cancellation_automation", lambda _client: done.append("automation"))
     monkeypatch.setattr(serve, "get_client", lambda **_: nullcontext())
     monkeypatch.setattr(serve, "set_defaults", lambda _: None)
     monkeypatch.setattr(serve, "serve", lambda *_, **__: done.append("serves"))

@@ -27,7 +27,7 @@ from prefect_assay.deployments.event_automations import (
     HINT,
     HINT_INTERVAL,
     RECIPES,
-    chosen_automations,
+    make_chosen_automations,
 )
 from support.runs.events import names, of_campaign, stored_events
 from support.runs.world import eventually
@@ -141,7 +141,7 @@ def test_each_automation_fires_once_for_its_event(world):
             for name, recipe in RECIPES.items()
         ]
         for change in ("created", "unchanged"):
-            made = register_automations(world.api, chosen_automations(world.api, choices))
+            made = register_automations(world.api, make_chosen_automations(world.api, choices))
             assert {c.name: c.change for c in made} == {f"assay-{name}": change for name in RECIPES}
         name = reports()
         dropped = {
@@ -183,7 +183,7 @@ def test_a_burst_of_hints_starts_the_sweep_once_an_interval(world):
         for name in ("hinted", "after")
     )
     for made in register_automations(
-        world.api, chosen_automations(world.api, ["start-sweep=looks/hinted", "start-round=looks/after"])
+        world.api, make_chosen_automations(world.api, ["start-sweep=looks/hinted", "start-round=looks/after"])
     ):
         assert made.change in {"created", "updated"}
 
@@ -222,7 +222,7 @@ def test_the_examples_of_the_page(world):
     SlackWebhook(url="http://127.0.0.1:9/hook").save("team", overwrite=True)
     world.api.create_deployment(flow_id=world.api.create_flow(my_designer), name="my-designer")
     choices = re.findall(r"--automation (\S+)", choosing)
-    assert [made.name for made in chosen_automations(world.api, choices)] == [
+    assert [made.name for made in make_chosen_automations(world.api, choices)] == [
         f"assay-{choice.partition('=')[0]}" for choice in choices
     ]
     # Of a name of its own: events of the tests before may be stored while this one looks.
@@ -253,7 +253,7 @@ def test_the_server_itself_notices_that_no_sweep_completes(world, monkeypatch):
             name="ops", url=address, json_data={"text": "{{subject}} {{body}}"}
         )
         block.save("ops", overwrite=True)
-        wanted = chosen_automations(world.api, [f"{name}=custom-webhook/ops"])
+        wanted = make_chosen_automations(world.api, [f"{name}=custom-webhook/ops"])
         for automation in world.api.read_automations_by_name(f"assay-{name}"):
             world.api.delete_automation(automation.id)
         (made,) = register_automations(world.api, wanted)

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from assay_lab.testing import LocalLab
-from prefect_assay.deployments.settings_files import RUNNER, settings_of
+from prefect_assay.deployments.settings_files import RUNNER, read_shipped_settings
 from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, worker_command
 from prefect_assay.local.environment import free_ports
 from prefect_assay.service.client import AssayClient
@@ -92,7 +92,7 @@ class Machine:
     @contextmanager
     def workers(self):
         """Prefect's workers, with the settings of `runner.env`; the log of the one that runs flows."""
-        settings = settings_of(RUNNER)
+        settings = read_shipped_settings(RUNNER)
         with (
             self.process(*worker_command(FLOW_QUEUE, 2), **settings) as log,
             self.process(*worker_command(SWEEP_QUEUE, 1), **settings),

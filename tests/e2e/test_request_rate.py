@@ -33,13 +33,13 @@ def requests_of(world):
         look.fn()
 
     def count():
-        request_rate._is_set.cache.clear()  # remembered for a minute
+        request_rate._has_rate_limit.cache.clear()  # remembered for a minute
         with counted_requests() as made:
             looks()
         return made
 
     yield count
-    request_rate._is_set.cache.clear()
+    request_rate._has_rate_limit.cache.clear()
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     list_open,
 )
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.tasks.collate import keep_plan, kept_table
+from prefect_assay.tasks.collate import keep_plan, read_campaign_table
 from prefect_assay.tasks.read import plan_campaign
 from support.accounts import flow_parameters, make_account
 from support.archive.campaign_records import some_terms
@@ -370,7 +370,7 @@ def test_a_goal_that_only_preliminary_results_reached_stops_no_later_run(loop):
     """The round of an overdue campaign ends with preliminary results, and the released ones are archived later."""
     first = loop(designer="loop_designers:longer", max_rounds=9, goal_kd_nM=80)
     assert (first.stop, first.best) == ("goal", "K_D 76.9 nM")
-    table = kept_table(loop.laboratory.archive, "loop-round-003")
+    table = read_campaign_table(loop.laboratory.archive, "loop-round-003")
     released = [row.model_copy(update={"kd_M": 3e-5}) for row in table.rows]
     loop.laboratory.archive_table("loop-round-003", released)
     again = loop(designer="loop_designers:longer", max_rounds=4, goal_kd_nM=80)

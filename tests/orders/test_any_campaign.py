@@ -1,6 +1,6 @@
 """Any story of a campaign: runs that die, stand still or lose answers at any call, persons, and the laboratory's moods.
 
-Each run is `look_at_orders` as a deployed run plays it, at a lab in this process. The lab's database, what has arrived
+Each run is `check_orders` as a deployed run plays it, at a lab in this process. The lab's database, what has arrived
 there and the ledgers are the judge: one experiment counts per order, it is paid once and with the approved amount, caps
 hold, and once the faults stop everything ends, or waits for a person.
 """
@@ -38,7 +38,7 @@ EVENTS = [
     ("partial_results", {}),
     ("force_status", {"status": "canceled"}),
 ]
-ROUNDS = 14  # of looks without faults, after which an order is over or waits for a person
+ROUNDS = 14  # of checks without faults, after which an order is over or waits for a person
 
 
 def checked_next_action(state, seen, limits):
@@ -186,7 +186,7 @@ class AnyCampaign(RuleBasedStateMachine):
         assert self.is_cap_raised or paid <= self.campaign.policy["rolling_cents"]
 
     def the_lists_and_the_labs_ledgers_agree_to_the_cent(self):
-        money = self.campaign.list_open_money().money
+        money = self.campaign.list_open_money().open_money
         assert {kind: money.cents(kind) for kind in OpenKind} == self.campaign.booked_money()
 
     def teardown(self):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from prefect_assay.errors import OrderMismatch
-from prefect_assay.orders.find import confirm_order, find_order, record_choice
+from prefect_assay.orders.find import find_order, recheck_order, record_choice
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger.log import Accepted, Ordered, Refused, Sending, Surplus
@@ -98,7 +98,7 @@ def test_of_several_that_nothing_proves_a_person_chooses_and_the_log_keeps_it(le
     record_choice(ledger, "id-2", caught.value.candidates)
     state = ledger.read()
     assert (state.ordered.experiment_id, state.others, state.surplus) == ("id-2", ("id-1",), ())
-    assert confirm_order(service, SPEC, ledger) == "id-2"
+    assert recheck_order(service, SPEC, ledger) == "id-2"
 
 
 def test_none_of_them_leaves_the_order_open_and_the_others_alone(ledger):
@@ -115,10 +115,10 @@ def test_before_money_is_committed_one_that_may_be_the_order_as_well_is_a_questi
     service = Terse()
     service.listed("X-1")
     ledger.record(lambda _: Ordered(experiment_id="id-1"))
-    assert confirm_order(service, SPEC, ledger) == "id-1"
+    assert recheck_order(service, SPEC, ledger) == "id-1"
     service.listed("X-2")
     with pytest.raises(OrderMismatch):
-        confirm_order(service, SPEC, ledger)
+        recheck_order(service, SPEC, ledger)
 
 
 ANSWER = Accepted(invoice_id="inv-1", page="digest")

@@ -15,7 +15,7 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
 )
 from prefect_assay.orders.create import find_or_create
-from prefect_assay.orders.find import confirm_order, find_order
+from prefect_assay.orders.find import find_order, recheck_order
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger.log import Confirming, Sending, Withdrawn
@@ -442,7 +442,7 @@ def test_an_older_experiment_that_commits_nothing_any_more_is_not_the_order(ledg
     service = OrderService()
     ordered(service, ledger)
     service.add(QUOTED.name, SPEC, days=-1, status=status)
-    assert confirm_order(service, SPEC, ledger) == "id-1"
+    assert recheck_order(service, SPEC, ledger) == "id-1"
     assert ledger.state.surplus == ()
 
 
@@ -452,6 +452,6 @@ def test_an_order_with_a_commitment_is_not_in_question_any_more(ledger):
     service.add(QUOTED.name, SPEC, days=-1)
     service.change("id-2", experiment_spec=None)  # its record does not say whether it is the order
     with pytest.raises(OrderMismatch):
-        confirm_order(service, SPEC, ledger)
+        recheck_order(service, SPEC, ledger)
     ledger.record(lambda _: Confirming(amount_cents=1))
-    assert confirm_order(service, SPEC, ledger) == "id-1"
+    assert recheck_order(service, SPEC, ledger) == "id-1"

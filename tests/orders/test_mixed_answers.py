@@ -4,7 +4,7 @@ import pytest
 
 from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown, OrderPending, PartialOrder
 from prefect_assay.orders.create import find_or_create
-from prefect_assay.orders.find import confirm_order, find_order, record_choice
+from prefect_assay.orders.find import find_order, recheck_order, record_choice
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
@@ -95,7 +95,7 @@ def test_the_experiment_of_another_order_never_becomes_this_one(ledger, names, n
     assert (made.experiment_id, made.hosted_invoice_url, made.surplus) == ("id-2", None, ())
     assert (state.ordered.experiment_id, state.ordered.invoice_id) == ("id-2", None)
     assert (state.tied_invoice(), state.surplus, state.others) == (None, (), ())
-    assert confirm_order(service, MINE, ledger) == "id-2"
+    assert recheck_order(service, MINE, ledger) == "id-2"
     assert (ledger.state.surplus, service.creates) == ((), 1)
 
 
@@ -110,7 +110,7 @@ def test_two_orders_whose_answers_are_swapped_each_keep_their_own(tmp_path, name
     assert order(service, mine).experiment_id == "id-2"
     service.other = service.orders[1]  # this order's experiment answers the create of the third
     assert order(service, third, request).experiment_id == "id-3"
-    assert [confirm_order(service, MINE, mine), confirm_order(service, THEIRS, third)] == ["id-2", "id-3"]
+    assert [recheck_order(service, MINE, mine), recheck_order(service, THEIRS, third)] == ["id-2", "id-3"]
     assert (mine.state.surplus, third.state.surplus, service.creates) == ((), (), 2)
 
 
@@ -128,7 +128,7 @@ def test_one_with_the_right_key_and_another_protein_is_a_question(ledger):
     assert "sequences: " in caught.value.candidates[0].why
     record_choice(ledger, "id-1", caught.value.candidates)
     assert order(service, ledger).experiment_id == "id-1"
-    assert confirm_order(service, MINE, ledger) == "id-1"  # a person has said so, and is not asked again
+    assert recheck_order(service, MINE, ledger) == "id-1"  # a person has said so, and is not asked again
     assert service.creates == 1
 
 
@@ -186,10 +186,10 @@ def test_a_recorded_order_that_does_not_agree_is_neither_confirmed_nor_paid(ledg
     service.add(NAME, MINE)
     ledger.record(lambda _: Ordered(experiment_id="id-1"))
     service.change("id-1", name="renamed in the portal")
-    assert confirm_order(service, MINE, ledger) == "id-1"
+    assert recheck_order(service, MINE, ledger) == "id-1"
     service.change("id-1", **change)
     with pytest.raises(OrderMismatch, match="Nothing is confirmed or paid"):
-        confirm_order(service, MINE, ledger)
+        recheck_order(service, MINE, ledger)
 
 
 def test_what_the_service_leaves_a_draft_is_submitted(ledger):

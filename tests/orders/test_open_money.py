@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prefect_assay.campaigns.sweep.open_money import record_look
+from prefect_assay.campaigns.sweep.open_money import record_check
 from prefect_assay.orders import open_money
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs
 from prefect_assay.orders.open_items import OpenKind
@@ -34,27 +34,29 @@ def test_what_the_sweep_records_makes_the_archive_alone_tell_the_same(by_quote, 
         campaign.pass_time(hours=2)
     for event, details in events:
         campaign.happen(event, campaign.keys[0], **details)
-    looks = campaign.list_open_money()
-    for look in looks.looks:
-        record_look(look)
+    checks = campaign.list_open_money()
+    for look in checks.checks:
+        record_check(look)
     alone = of_logs(*read_logs(campaign.ledgers())).items
-    assert ([item.kind for item in looks.money.items], [item.kind for item in alone]) == (
+    assert ([item.kind for item in checks.open_money.items], [item.kind for item in alone]) == (
         [kind] * (kind is not None),
         [by_archive] * (by_archive is not None),
     )
     if not by_quote:
-        assert looks.money.items[0].amount_cents == alone[0].amount_cents > 0
+        assert checks.open_money.items[0].amount_cents == alone[0].amount_cents > 0
     campaign.close()
 
 
 def test_a_voided_bill_of_delivered_results_is_not_open_for_ever():
     campaign = PlayedCampaign("async_invoice", is_priced=True, by_quote=False, orders=1)
     campaign.look()
-    assert campaign.list_open_money().money.items[0].remark.endswith("; pay it by its link")
+    assert campaign.list_open_money().open_money.items[0].remark.endswith("; pay it by its link")
     campaign.happen("void_invoice", campaign.keys[0])
-    assert [item.kind for item in campaign.list_open_money().money.items] == [OpenKind.UNSURE], "not done yet"
+    assert [item.kind for item in campaign.list_open_money().open_money.items] == [OpenKind.UNSURE], (
+        "not done yet"
+    )
     campaign.ledger(campaign.keys[0]).deliver("LAB-1-1")
-    assert campaign.list_open_money().money.items == ()
+    assert campaign.list_open_money().open_money.items == ()
     campaign.close()
 
 

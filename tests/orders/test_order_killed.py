@@ -6,7 +6,7 @@ import pytest
 
 from prefect_assay.errors import OrderOutcomeUnknown
 from prefect_assay.orders.create import find_or_create
-from prefect_assay.orders.find import confirm_order
+from prefect_assay.orders.find import recheck_order
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
@@ -27,7 +27,7 @@ def run(service, folder, request, killer):
     service.killer = killer
     ledger = ledgers(folder, killer).open_order("camp", KEY)
     find_or_create(service, request, ledger, sleep=lambda seconds: None, patience=(1.0, 2.0))
-    return confirm_order(service, SPEC, ledger)
+    return recheck_order(service, SPEC, ledger)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def test_a_kill_at_any_call_leaves_one_order_and_no_unknown_experiment(tmp_path,
         unknown = [e.id for e in service.orders if kept and e.id not in known]
         if unknown:
             service.hidden.clear()  # listed at last: the next look before money is committed records it
-            last = confirm_order(service, SPEC, ledger)
+            last = recheck_order(service, SPEC, ledger)
             unknown = [e.id for e in service.orders if e.id not in {last, *ledger.state.surplus}]
         assert not unknown, at
         if first.calls < at:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from prefect_assay.orders.create import find_or_create
-from prefect_assay.orders.find import confirm_order
+from prefect_assay.orders.find import recheck_order
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
@@ -74,7 +74,7 @@ def test_in_every_interleaving_both_end_at_the_older_and_the_younger_is_surplus(
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(run, (0, 1)))
         service.hidden.clear()
-        kept = [confirm_order(service, SPEC, log) for log in logs]
+        kept = [recheck_order(service, SPEC, log) for log in logs]
         first = service.orders[0].id
         assert kept == [first, first], order
         younger = {e.id for e in service.orders} - {first}

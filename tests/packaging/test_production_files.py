@@ -15,7 +15,7 @@ from prefect.server.concurrency.lease_storage.filesystem import ConcurrencyLease
 from prefect.settings import get_current_settings
 
 from prefect_assay.campaigns.receiver.settings import ENV_PREFIX, ReceiverSettings
-from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, settings_of
+from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, read_shipped_settings
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "deployments" / "production"
@@ -81,11 +81,11 @@ def test_the_charts_server_has_the_shipped_settings():
     leases = "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"
     without_redis = {
         name: value
-        for name, value in settings_of(POSTGRES).items()
+        for name, value in read_shipped_settings(POSTGRES).items()
         if "redis" not in value and name != "PREFECT_SERVER_DATABASE_CONNECTION_URL"
     }
     chosen = {entry["name"]: entry["value"] for entry in values["server"]["env"]}
-    assert chosen == without_redis | {leases: settings_of(EMBEDDED)[leases]}
+    assert chosen == without_redis | {leases: read_shipped_settings(EMBEDDED)[leases]}
 
 
 def test_the_charts_server_answers_only_its_own_pages():

@@ -55,7 +55,7 @@ class MemoryArchive(ArchiveBlock):
     prefix: _Prefix = ""
 
     @classmethod
-    def read_address(cls, address):
+    def parse_address(cls, address):
         shelf, _, prefix = address.removeprefix(cls.scheme).partition("/")
         return {"shelf": shelf, "prefix": prefix}
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from prefect.settings import Settings
 
-from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, RUNNER, SQLITE, settings_of
+from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, RUNNER, SQLITE, read_shipped_settings
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
@@ -28,17 +28,17 @@ def test_a_shell_reads_what_the_package_reads(name):
     script = f"set -a; . {DEPLOYMENTS / name}; env"
     done = subprocess.run(["sh", "-c", script], env={}, capture_output=True, text=True, check=True)
     told = dict(line.split("=", 1) for line in done.stdout.splitlines())
-    assert settings_of(name)
-    assert {k: v for k, v in told.items() if k.startswith("PREFECT_")} == settings_of(name)
+    assert read_shipped_settings(name)
+    assert {k: v for k, v in told.items() if k.startswith("PREFECT_")} == read_shipped_settings(name)
 
 
 @pytest.mark.parametrize("name", [EMBEDDED, SQLITE, POSTGRES, RUNNER])
 def test_prefect_knows_every_setting(name, monkeypatch):
     """A name that Prefect does not know would be passed over in silence."""
-    for variable, value in settings_of(name).items():
+    for variable, value in read_shipped_settings(name).items():
         monkeypatch.setenv(variable, value)
     known = Settings().to_environment_variables(exclude_unset=True)
-    assert set(settings_of(name)) - FROM_REDIS <= set(known)
+    assert set(read_shipped_settings(name)) - FROM_REDIS <= set(known)
 
 
 def test_prefect_takes_the_settings_that_are_left_to_operators(monkeypatch):
@@ -58,7 +58,7 @@ def test_prefect_takes_the_settings_that_are_left_to_operators(monkeypatch):
 @pytest.mark.parametrize("name", [EMBEDDED, SQLITE, POSTGRES, RUNNER])
 def test_the_page_names_every_setting(name):
     page = PAGE.read_text()
-    assert all(variable in page for variable in settings_of(name))
+    assert all(variable in page for variable in read_shipped_settings(name))
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_the_containers_get_the_settings_of_the_file():
         assert service["env_file"] == POSTGRES
         for variable, value in service["environment"].items():
             # the same setting, at the address that the containers see
-            same = settings_of(POSTGRES)[variable].replace("127.0.0.1:5432", "postgres:5432")
+            same = read_shipped_settings(POSTGRES)[variable].replace("127.0.0.1:5432", "postgres:5432")
             assert value == same.replace("127.0.0.1:6379", "redis:6379")
 
 
 def test_twice_as_many_servers_have_their_connections():
-    settings = settings_of(POSTGRES)
+    settings = read_shipped_settings(POSTGRES)
     pool = int(settings["PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE"])
     each = pool + Settings().server.database.sqlalchemy.max_overflow
     (allowed,) = re.findall(r"max_connections=(\d+)", " ".join(COMPOSE["services"]["postgres"]["command"]))

@@ -41,7 +41,7 @@ def ledger():
 def price(ledger, monkeypatch):
     """The price of the order as the campaign reads it."""
     monkeypatch.setattr(estimate, "find_order", lambda *_: SimpleNamespace(experiment_id="exp_1"))
-    return lambda service: estimate.open_price.fn(service, SimpleNamespace(spec=None), ledger=ledger)
+    return lambda service: estimate.read_price.fn(service, SimpleNamespace(spec=None), ledger=ledger)
 
 
 @pytest.mark.parametrize("case", COSTS)

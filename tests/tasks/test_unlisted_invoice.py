@@ -9,7 +9,7 @@ from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.log import Accepted, Ordered
 from prefect_assay.service.models.billing import ExperimentInvoice
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from prefect_assay.tasks.pay import named_rail, pay_invoice, read_due
+from prefect_assay.tasks.pay import choose_rail, pay_invoice, read_due
 from support.archive.memory_store import an_attempt
 from support.services.billed_service import BilledService
 from support.services.order_service import ledgers
@@ -111,7 +111,7 @@ PINNED = {"machine": True, "rails": ("x402-exact",)}
 )
 def test_the_rail_that_the_acceptance_names_is_used(ledger, answer, method, wallet, used):
     ledger.record(lambda _: Accepted(**answer))
-    assert named_rail(ledger, method, POLICY, wallet) is used
+    assert choose_rail(ledger, method, POLICY, wallet) is used
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_rail_that_the_acceptance_names_is_used(ledger, answer, method, wall
 def test_a_named_rail_that_wallet_or_policy_do_not_allow_is_refused(ledger, answer, policy, wallet, why):
     ledger.record(lambda _: Accepted(**answer))
     with pytest.raises(PaymentsDisabled, match="Nothing is paid; the order remains") as refused:
-        named_rail(ledger, PaymentMethod.ASYNC_INVOICE, policy, wallet)
+        choose_rail(ledger, PaymentMethod.ASYNC_INVOICE, policy, wallet)
     assert why in refused.value.message
     assert "nothing was ordered" not in refused.value.message
 
@@ -135,4 +135,4 @@ def test_a_payment_in_doubt_is_never_followed_by_a_hosted_page(ledger):
     ledger.record(lambda _: Accepted(machine=False))
     sent = an_attempt(invoice_id="inv", experiment_id="e1", amount_cents=21_900)
     assert PaymentLedger(ledger).begin(sent, previous=None)
-    assert named_rail(ledger, PaymentMethod.X402_EXACT, POLICY, X402) is PaymentMethod.X402_EXACT
+    assert choose_rail(ledger, PaymentMethod.X402_EXACT, POLICY, X402) is PaymentMethod.X402_EXACT

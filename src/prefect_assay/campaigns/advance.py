@@ -78,7 +78,7 @@ from prefect_assay.service.models.vocabulary import (
 from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import archive_experiment, retrieve_results
 from prefect_assay.tasks.estimate import estimate_cost
-from prefect_assay.tasks.order import confirm_order, find_order, order_experiment
+from prefect_assay.tasks.order import find_order, order_experiment, recheck_order
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
 from prefect_assay.tasks.quote import confirm_quote, poll_quote
 from prefect_assay.tasks.report import plot_results
@@ -99,7 +99,7 @@ _read_invoice: Final = pay_invoice.with_options(
 
 
 @dataclass(frozen=True)
-class Look:
+class OrderLook:
     """Where an order is after one execution; `problem` is what keeps it there, if anything, and may pass."""
 
     stage: Stage
@@ -109,11 +109,13 @@ class Look:
 
 
 class _Held(Exception):
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: OrderLook) -> None:
         self.look = look
 
 
-def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, is_patient: Callable[[], bool]) -> Look:
+def advance(
+    order: PlannedOrder, seen: Seen, questions: Questions, *, is_patient: Callable[[], bool]
+) -> OrderLook:
     """Take the order as far as it goes now. `is_patient`: what cannot be read of released results is looked for again.
 
     Raises:
@@ -123,19 +125,19 @@ def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, is_patient
     _raise_campaign_cap(order)
     decisions, answerers = questions.decisions_for(order.key)
     seen = seen.add(decisions=decisions, answerers=answerers)
-    performing = _Performing(order, questions, is_patient)
+    actions = _OrderActions(order, questions, is_patient)
     try:
         for _ in range(_STEPS_MAX):
             state = order.ledger.read()
-            action = next_action(state, seen, performing.current().limits())
+            action = next_action(state, seen, actions.current().limits())
             if isinstance(action, Wait | End):
                 questions.close_moot(order.key)
-                return Look(action.stage)
-            seen = performing.perform(action, seen)
+                return OrderLook(action.stage)
+            seen = actions.perform(action, seen)
     except _Held as held:
         return held.look
     except OrderStopped:
-        return Look(Stage.STOPPED)
+        return OrderLook(Stage.STOPPED)
     raise RuntimeError(f"order {order.key} did not come to rest after {_STEPS_MAX} steps")
 
 
@@ -152,17 +154,17 @@ def _raise_campaign_cap(order: PlannedOrder) -> None:
 def _record_approval(order: PlannedOrder, new: Approved) -> None:
     """Record an approval unless it stands already."""
 
-    def decide(state: OrderState) -> Approved | None:
-        known = state.approved
-        same = known and (known.amount_cents, known.approver) == (new.amount_cents, new.approver)
-        return None if same else new
+    def approve_unless_same(state: OrderState) -> Approved | None:
+        last = state.approved
+        is_same = last and (last.amount_cents, last.approver) == (new.amount_cents, new.approver)
+        return None if is_same else new
 
-    order.ledger.record(decide)
+    order.ledger.record(approve_unless_same)
 
 
 @dataclass
-class _Performing:
-    """The steps of one order in one execution."""
+class _OrderActions:
+    """Performs the actions of one order in one execution."""
 
     order: PlannedOrder
     questions: Questions
@@ -176,7 +178,7 @@ class _Performing:
     def current(self) -> PlannedOrder:
         """The order with the rail that the service has named; the chosen one while that cannot be used."""
         try:
-            return self.order.on_named_rail()
+            return self.order.with_chosen_rail()
         except PaymentError:
             return self.order
 
@@ -193,7 +195,7 @@ class _Performing:
             case PollQuote():
                 return self.poll_quote(seen)
             case ConfirmQuote():
-                return self.confirm(action, seen)
+                return self.confirm_quote(action, seen)
             case RejectQuote():
                 return self.reject(seen)
             case Withdraw():
@@ -233,7 +235,7 @@ class _Performing:
             return seen.add(decisions={**seen.decisions, question.digest: decision})
         if has_work_begun(seen.status) or decision == REJECT:
             return seen.add(payment_problem=True)
-        raise _Held(Look(Stage.ASKS, question.subject))
+        raise _Held(OrderLook(Stage.ASKS, question.subject))
 
     def find(self, seen: Seen) -> Seen:
         try:
@@ -242,7 +244,7 @@ class _Performing:
             self.which(error)
             return seen
         except OrderPending as pending:
-            raise _Held(Look(Stage.ORDERED, pending.message, retriable=True)) from None
+            raise _Held(OrderLook(Stage.ORDERED, pending.message, retriable=True)) from None
         if order is not None:
             self.announce(order)
         return seen.add(searched=True, order=order)
@@ -253,15 +255,15 @@ class _Performing:
             raise error
         decision = self.questions.decide(which_question(self.order.name, error), order_key=self.order.key)
         if decision is None:
-            raise _Held(Look(Stage.ASKS, error.message)) from None
+            raise _Held(OrderLook(Stage.ASKS, error.message)) from None
         if decision == REJECT:
-            raise _Held(Look(Stage.ASKS, f"{error.message}; a person has left it undecided")) from None
+            raise _Held(OrderLook(Stage.ASKS, f"{error.message}; a person has left it undecided")) from None
         record_choice(self.order.ledger, None if decision == _NONE else decision, error.candidates)
 
     def create(self, action: Create, seen: Seen) -> Seen:
         setup, ledger = self.order.setup, self.order.ledger
         require_rail(setup.payment_method, setup.policy, setup.wallet)
-        repeats = self.count_repeats(action)
+        repeats = self.count_allowed_repeats(action)
         try:
             order = self.spend(
                 lambda cap_cents, _rolling: order_experiment(
@@ -282,14 +284,14 @@ class _Performing:
             self.which(error)
             return seen
         except OrderPending as pending:
-            raise _Held(Look(Stage.ORDERED, pending.message, retriable=True)) from None
+            raise _Held(OrderLook(Stage.ORDERED, pending.message, retriable=True)) from None
         except OrderOutcomeUnknown as error:
             if self.needs_person(action) and self.order.ledger.read().open_attempts:
-                self.decide_again(action)
-            raise _Held(Look(Stage.ORDERED, error.message, retriable=True)) from error
+                self.ask_to_repeat_order(action)
+            raise _Held(OrderLook(Stage.ORDERED, error.message, retriable=True)) from error
         except InputError as error:
             withdraw_order(ledger, f"the service refused it: {error}")
-            raise _Held(Look(Stage.REFUSED, f"{self.order.name}: {error}")) from error
+            raise _Held(OrderLook(Stage.REFUSED, f"{self.order.name}: {error}")) from error
         self.announce(order)
         artifacts.show_order(self.order.label, order, self.order.account)
         return seen.add(order=order, row=None, searched=True)
@@ -300,10 +302,11 @@ class _Performing:
         sent = any(attempt.commits for attempt in self.order.ledger.state.open_attempts)
         return commits or sent or self.order.setup.policy.ask_before_reordering
 
-    def count_repeats(self, action: Create) -> int | None:
-        """How many orders of unknown outcome another one may follow; None is any number, for orders that commit nothing.
+    def count_allowed_repeats(self, action: Create) -> int | None:
+        """Count the earlier orders of unknown outcome that a new one may follow; may ask a person.
 
-        While a person is asked, the order is not searched for at length at each look: `find` has searched for it.
+        None is any number, for orders that commit nothing. While a person is asked, the order is not searched for at length
+        at each look: `find` has searched for it.
         """
         state = self.order.ledger.state
         if not self.needs_person(action):
@@ -313,16 +316,20 @@ class _Performing:
         key = question_id(self.order.key, QuestionKind.ORDER_AGAIN)
         log = self.order.log.read()
         if key in log.open_questions or key in log.decisions:
-            return self.decide_again(action)
+            return self.ask_to_repeat_order(action)
         return 0
 
-    def decide_again(self, action: Create) -> int:
-        """The orders of unknown outcome that a person has seen and lets another one follow."""
+    def ask_to_repeat_order(self, action: Create) -> int:
+        """Ask a person whether to order again although an earlier order has an unknown outcome; returns the number accepted.
+
+        Raises:
+            _Held: there is no answer yet.
+        """
         question = order_again_question(self.order, action.amount_cents)
         decision = self.questions.decide(question, order_key=self.order.key, may_expire=False)
         if decision == APPROVE:
             return self.order.ledger.state.attempts
-        raise _Held(Look(Stage.ASKS, question.subject))
+        raise _Held(OrderLook(Stage.ASKS, question.subject))
 
     def announce(self, order: Order) -> None:
         """Show and report an order, and reject the quotes of others that carry its key."""
@@ -333,13 +340,13 @@ class _Performing:
                 reject_surplus(client, order.surplus)
 
     def search_again(self, seen: Seen) -> Seen:
-        before = self.order.known_order(seen)
+        order_before = self.order.known_order(seen)
         try:
-            order = confirm_order(self.credentials, self.order.spec, before, ledger=self.order.ledger)
+            order = recheck_order(self.credentials, self.order.spec, order_before, ledger=self.order.ledger)
         except OrderMismatch as error:
             self.which(error)
             return seen
-        if order.experiment_id == before.experiment_id:
+        if order.experiment_id == order_before.experiment_id:
             artifacts.show_surplus(self.order.label, order, self.order.account)
             return seen.add(checked_again=True)
         self.announce(order)
@@ -354,7 +361,8 @@ class _Performing:
             facts.report_quote(order, billing.quote)
         return seen.add(billing=billing)
 
-    def confirm(self, action: ConfirmQuote, seen: Seen) -> Seen:
+    def confirm_quote(self, action: ConfirmQuote, seen: Seen) -> Seen:
+        """Accept the order's quote at the service, within the caps, and add the new billing to what was seen."""
         order = self.order.known_order(seen)
         billing = self.spend(
             lambda cap_cents, _rolling: confirm_quote(
@@ -430,7 +438,7 @@ class _Performing:
         order = self.order.known_order(seen)
         self.has_paid = self.has_paid or action.limit_cents > 0
         try:
-            current = self.order.on_named_rail()
+            current = self.order.with_chosen_rail()
             setup = current.setup
             step = (
                 pay_invoice
@@ -466,7 +474,7 @@ class _Performing:
         """What follows when an order could not be paid: a question, or another look. Results do not wait for it."""
         if isinstance(error, ExperimentCanceled):
             # The list's row decides: the next look archives what was measured, and ends the order.
-            raise _Held(Look(Stage.PAYMENT, error.message, retriable=True)) from error
+            raise _Held(OrderLook(Stage.PAYMENT, error.message, retriable=True)) from error
         if isinstance(error, NotReady):
             return seen.add(payment_problem=True)  # its invoice is not made yet
         if isinstance(error, PaymentOutcomeUnknown | PayByHand):
@@ -507,13 +515,13 @@ class _Performing:
                 return seen
         if has_work_begun(seen.status) or decision == REJECT:
             return seen.add(payment_problem=True)
-        raise _Held(Look(Stage.ASKS, question.subject))
+        raise _Held(OrderLook(Stage.ASKS, question.subject))
 
     def decide_ledger(self, error: DecisionNeeded, seen: Seen) -> Seen:
         """Go on with contradicting records if a person has said that the ledgers are complete."""
         decision = self.questions.decide(error.question, order_key=self.order.key, may_expire=False)
         if decision is None or decision == REJECT:
-            raise _Held(Look(Stage.ASKS, error.question.subject)) from error
+            raise _Held(OrderLook(Stage.ASKS, error.question.subject)) from error
         self.order.ledger.accept_records()
         return seen
 
@@ -539,8 +547,8 @@ class _Performing:
                 if decision != APPROVE:
                     if decision == REJECT and self.order.ledger.state.ordered is None:
                         withdraw_order(self.order.ledger, "a person did not approve it over the cap")
-                        raise _Held(Look(Stage.REFUSED, over.message)) from over
-                    raise _Held(Look(Stage.ASKS, question.subject)) from over
+                        raise _Held(OrderLook(Stage.REFUSED, over.message)) from over
+                    raise _Held(OrderLook(Stage.ASKS, question.subject)) from over
                 if over.cap == _ROLLING:
                     rolling = over.total_cents
                 else:

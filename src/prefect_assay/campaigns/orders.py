@@ -17,7 +17,7 @@ from prefect_assay.orders.next_action import OrderLimits, Seen
 from prefect_assay.orders.question import UNNAMED
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
-from prefect_assay.tasks.pay import named_rail
+from prefect_assay.tasks.pay import choose_rail
 
 EXPERIMENT_CAP: Final = "policy's cap per experiment"
 CAMPAIGN_CAP: Final = "amount that the campaign may spend without asking"
@@ -71,14 +71,14 @@ class PlannedOrder:
         raised = self.setup.ledgers.budget.read().caps.get(self.plan.campaign_id, 0)
         return max(self.setup.unasked_cents, raised)
 
-    def on_named_rail(self) -> "PlannedOrder":
+    def with_chosen_rail(self) -> "PlannedOrder":
         """The order, with the payment method that the service has accepted it for.
 
         Raises:
             PaymentsDisabled: the wallet or the policy does not allow any of the methods that the service names.
         """
         setup = self.setup
-        method = named_rail(self.ledger, setup.payment_method, setup.policy, setup.wallet)
+        method = choose_rail(self.ledger, setup.payment_method, setup.policy, setup.wallet)
         if method == setup.payment_method:
             return self
         return replace(self, setup=setup.paying_by(method))
@@ -89,15 +89,15 @@ class PlannedOrder:
         return self.setup.payment_method
 
     def limits(self) -> OrderLimits:
-        """What the order may do without a person."""
+        """What the order may do without asking a person: by the policy, the campaign's start and the payment method."""
         setup, started = self.setup, self.log.state.started or self.log.read().started
         cap_cents, two_above_cents = setup.policy.per_experiment_cents, setup.policy.second_person_above_cents
-        for_one = two_above_cents is None or cap_cents <= two_above_cents
+        one_person_suffices = two_above_cents is None or cap_cents <= two_above_cents
         requester = started.requester if started else None
         return OrderLimits(
             name=self.name,
-            experiment_cap_cents=cap_cents if for_one else two_above_cents or 0,
-            cap_name=EXPERIMENT_CAP if for_one else TWO_PERSONS,
+            experiment_cap_cents=cap_cents if one_person_suffices else two_above_cents or 0,
+            cap_name=EXPERIMENT_CAP if one_person_suffices else TWO_PERSONS,
             accept_quotes=setup.policy.accept_quotes,
             by_quote=setup.options.spending.request_quote or not self.spec.takes_target,
             by_machine=self.payment_method in MACHINE_RAILS,
@@ -105,7 +105,7 @@ class PlannedOrder:
             bought=self.bought(),
             second_person_above_cents=two_above_cents,
             requester=requester,
-            # The amount that was said before the price was known; without one every approval is an answer's.
+            # Who has named an amount before the price was known; without one every approval is an answer's.
             approver=(requester or UNNAMED) if setup.unasked_cents else None,
             how=_join_names(started.approved_by, started.requester_known_by)
             if started and setup.unasked_cents

@@ -85,14 +85,14 @@ def read_kept_plan(setup: CampaignSetup, campaign_id: str) -> Plan:
     return plan
 
 
-def make_plan(setup: CampaignSetup, measured: CampaignInput) -> Plan:
+def make_plan(setup: CampaignSetup, campaign_input: CampaignInput) -> Plan:
     """Read, validate, deduplicate, split; then archive the plan before anything costs money."""
     require_rail(setup.payment_method, setup.policy, setup.wallet)
     check_archive(setup.archive)
-    sequences = measured.read(setup)
+    sequences = campaign_input.read(setup)
     check_access(setup.credentials)
-    target = resolve_target(setup.credentials, measured.assay)
-    plan = measured.split(sequences, target)
+    target = resolve_target(setup.credentials, campaign_input.assay)
+    plan = campaign_input.split(sequences, target)
     keep_plan(setup.archive, plan.model_copy(update={"archive_id": setup.ledgers.archive_id}))
     _log_plan(sequences, plan)
     return plan

@@ -17,8 +17,7 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_address
-from prefect_assay.campaigns.advance import Look as OrderLook
-from prefect_assay.campaigns.advance import advance
+from prefect_assay.campaigns.advance import OrderLook, advance
 from prefect_assay.campaigns.approval.price import approve_orders
 from prefect_assay.campaigns.approval.questions import Questions
 from prefect_assay.campaigns.approval.requester import Requester, describe_approval, identify_requester
@@ -42,7 +41,7 @@ from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.starts import (
     decide_terms,
     describe_stop,
-    origin_of_run,
+    read_restart_fields,
     start_again,
     stop_with_run,
 )
@@ -239,7 +238,7 @@ def _describe_origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict
     """How the sweep starts another run of the campaign; only the account where none is started."""
     if not (carries and can_suspend()):
         return {"parameters": recorded_parameters({}, setup.account)}
-    origin = origin_of_run(setup)
+    origin = read_restart_fields(setup)
     # Its designs are in the archived plan; the file may hold others by then.
     return origin | {"parameters": origin["parameters"] | {"designs": campaign_address(plan.campaign_id)}}
 
@@ -247,7 +246,7 @@ def _describe_origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict
 def _reopen_unordered(setup: CampaignSetup, plan: Plan) -> None:
     """Let orders be tried again that were refused, or not approved, before they were sent."""
     for planned in plan.experiments:
-        setup.ledgers.open_order(plan.campaign_id, planned.order_key).retry_refused(
+        setup.ledgers.open_order(plan.campaign_id, planned.order_key).allow_retry(
             "a new start of the campaign"
         )
 

@@ -303,7 +303,7 @@ class _Rehearsing:
             return "none yet: fields of experiments, quotes, invoices and results were not seen"
         for row in self._records:
             self._service.experiments.get(row.id)
-        self._require_search()
+        self._check_search_by_name()
         try:
             self._service.experiments.list_states([row.id for row in self._records])
         except RequestRefused:
@@ -313,8 +313,12 @@ class _Rehearsing:
         named = [f"{in_words(row.experiment_type)} {in_words(row.status)}" for row in self._records]
         return f"{many(page.total, 'experiment')}; read: {listed(named, _RECORDS_READ)}{remark}"
 
-    def _require_search(self) -> None:
-        """An order whose answer was lost is found by a word of its name."""
+    def _check_search_by_name(self) -> None:
+        """Search an experiment by a word of its name, as an order whose answer was lost is found.
+
+        Raises:
+            _Finding: the search does not show it.
+        """
         row = next((row for row in self._records if row.name and row.name.split()), None)
         if row is None or row.name is None:
             return
@@ -378,7 +382,7 @@ class _Rehearsing:
         webhook = self._account.webhook
         if webhook is None:
             return "the account has none: the sweep looks for updates every few minutes"
-        if problem := find_delivery_problem(*webhook.for_order(NO_ORDER), self._words):
+        if problem := find_delivery_problem(*webhook.derive_for_order(NO_ORDER), self._words):
             raise _Finding(
                 f"{webhook.url}: {problem}",
                 "start the receiver with this account's signing key; see `prefect-assay check`",

@@ -25,8 +25,8 @@ from prefect_assay.orders.next_action import APPROVE
 from prefect_assay.tasks.current_run import can_suspend, this_run
 
 
-def origin_of_run(setup: CampaignSetup) -> dict[str, Any]:
-    """How the sweep starts another run in place of this deployed one, as fields of `Started`."""
+def read_restart_fields(setup: CampaignSetup) -> dict[str, Any]:
+    """Read from Prefect how the sweep starts another run in place of this deployed one, as fields of `Started`."""
     run = this_run()
     with get_client(sync_client=True) as client:
         deployment = client.read_deployment(run.deployment_id)  # type: ignore[arg-type]  # it is deployed

@@ -135,7 +135,7 @@ class CampaignView(Model):
         return self.runs[-1] if self.runs else None
 
     @property
-    def expected(self) -> datetime | None:
+    def results_expected_at(self) -> datetime | None:
         """When the next results are expected, if the laboratory has said so."""
         return min(
             (one.expected for one in self.experiments if one.expected and one.stage is Stage.LABORATORY),

@@ -171,7 +171,7 @@ def find_log(archive: Archive, campaign_id: str) -> CampaignLog:
     )
 
 
-def round_logs(log: CampaignLog) -> list[CampaignLog]:
+def read_round_logs(log: CampaignLog) -> list[CampaignLog]:
     """The logs of a loop's rounds, which are campaigns; of a campaign, none."""
     if log.what is StartedKind.CAMPAIGN:
         return []
@@ -210,7 +210,7 @@ def settle_stop(account: AssayAccount | None, log: CampaignLog) -> StopReport:
     if stopped is None:
         raise InputError(f"{log.what} {log.name} is not canceled")
     problems: list[str] = []
-    campaigns = list(_stop_campaigns(log, stopped))
+    campaigns = list(_record_stops(log, stopped))
     orders = [order for campaign in campaigns for order in _stop_orders(campaign, stopped, problems)]
     # Only now: a run that is ended earlier might be followed by one that orders.
     _at_prefect(lambda client: end_runs(client, log), "its runs could not be ended", problems)
@@ -247,7 +247,7 @@ def reopen_campaign(archive: Archive, campaign_id: str, *, person: str) -> None:
     """
     log = find_log(archive, campaign_id)
     stopped = log.read().stopped
-    rounds = [one for one in round_logs(log) if _was_stopped_with(stopped, one.read())]
+    rounds = [one for one in read_round_logs(log) if _was_stopped_with(stopped, one.read())]
     campaigns = rounds if log.what is StartedKind.LOOP else [log]
     _reopen_orders(campaigns, person)
     for campaign in (*rounds, log):
@@ -270,12 +270,12 @@ class _StoppedOrder:
     service: str  # the address that its campaign was started under
 
 
-def _stop_campaigns(log: CampaignLog, stopped: Stopped) -> Iterator[CampaignLog]:
-    """The campaigns whose orders are to be stopped: itself, or the rounds of a loop that are not over."""
+def _record_stops(log: CampaignLog, stopped: Stopped) -> Iterator[CampaignLog]:
+    """Record the stop in the log of each round of a loop that is not over; yields the stopped campaigns."""
     if log.what is StartedKind.CAMPAIGN:
         yield log
         return
-    for campaign in round_logs(log):
+    for campaign in read_round_logs(log):
         state = campaign.read()
         if state.started is None or (state.over is not None and state.stopped is None):
             continue
@@ -285,7 +285,7 @@ def _stop_campaigns(log: CampaignLog, stopped: Stopped) -> Iterator[CampaignLog]
 
 def _ended_rounds(log: CampaignLog, stopped: Collection[str]) -> Iterator[EndedRound]:
     """The rounds of a loop that the cancellation has not stopped, with what they had ordered."""
-    for campaign in round_logs(log):
+    for campaign in read_round_logs(log):
         if campaign.name in stopped:
             continue
         try:
@@ -297,7 +297,7 @@ def _ended_rounds(log: CampaignLog, stopped: Collection[str]) -> Iterator[EndedR
             yield EndedRound(
                 campaign_id=campaign.name,
                 experiments=len(states),
-                billed_cents=sum(state.amount_cents or 0 for state in states if state.billed),
+                billed_cents=sum(state.amount_cents or 0 for state in states if state.is_accepted),
                 paid_cents=sum(state.amount_cents or 0 for state in states if state.settled),
             )
 
@@ -366,7 +366,7 @@ def _read_remains(
                     f"it was ordered at {order.service}, and the account is for {normalize_address(client.base_url)} now",
                 )
                 continue
-            yield _settle_order(client, order, age, reject=reject)
+            yield _cancel_order_at_service(client, order, age, reject=reject)
 
 
 def _was_sent(ledger: OrderLedger) -> bool:
@@ -375,7 +375,10 @@ def _was_sent(ledger: OrderLedger) -> bool:
     return bool(state.open_attempts) or state.ordered is not None or state.attempts > state.refused
 
 
-def _settle_order(client: AssayClient, order: _StoppedOrder, age: timedelta, *, reject: bool) -> OrderRemains:
+def _cancel_order_at_service(
+    client: AssayClient, order: _StoppedOrder, age: timedelta, *, reject: bool
+) -> OrderRemains:
+    """Reject what can be rejected of one order at the service, and describe what remains; errors become its problem."""
     ledger = order.ledger
     try:
         experiment = find_order(client, ledger, order.spec)

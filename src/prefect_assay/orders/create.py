@@ -26,11 +26,11 @@ from prefect_assay.errors import (
 from prefect_assay.orders.find import (
     NamedExperiment,
     adopt_experiment,
-    confirm_order,
     find_order,
     order_of,
     read_named,
     read_order,
+    recheck_order,
     record_surplus,
     the_order,
 )
@@ -295,7 +295,7 @@ class _Ordering:
         own = Ordered(experiment_id=record.id, invoice_id=invoice_id)
         self.ledger.record(lambda state: None if state.ordered else own)
         with suppress(*_UNREAD, OrderMismatch):  # the search is repeated before money is committed
-            confirm_order(self.api, self.spec, self.ledger)
+            recheck_order(self.api, self.spec, self.ledger)
         record_surplus(self.ledger, [record.id])
         surplus = self.ledger.state.surplus
         if self.kept != record.id:

@@ -216,19 +216,21 @@ def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple
 
 
 def adopt_experiment(ledger: OrderLedger, experiment_id: str, *, by_person: bool = False) -> None:
-    """Record an experiment as the order, unless one is recorded. Its record agrees, or a person has said that it is.
+    """Record an experiment as the order's, unless one is recorded.
+
+    The caller has compared it with the order, or `by_person`: a person vouches for it.
 
     Raises:
         OrderOutcomeUnknown: the order is in another log of the archive.
     """
     ledger.require_only_log()
 
-    def decide(state: OrderState) -> Ordered | None:
-        is_own = experiment_id in state.named  # the answer to the order's create named it
-        new = Ordered(experiment_id=experiment_id, adopted=not is_own, by_person=by_person)
+    def adopt_unless_ordered(state: OrderState) -> Ordered | None:
+        is_created = experiment_id in state.named  # the answer to the order's create named it
+        new = Ordered(experiment_id=experiment_id, adopted=not is_created, by_person=by_person)
         return None if state.ordered else new
 
-    ledger.record(decide)
+    ledger.record(adopt_unless_ordered)
 
 
 def record_choice(ledger: OrderLedger, chosen: str | None, candidates: Sequence[Candidate]) -> None:
@@ -252,7 +254,7 @@ def _is_known(state: OrderState, experiment_id: str) -> bool:
     return experiment_id in {own, *state.surplus, *state.others}
 
 
-def confirm_order(api: AssayClient, spec: ExperimentSpec, ledger: OrderLedger) -> str:
+def recheck_order(api: AssayClient, spec: ExperimentSpec, ledger: OrderLedger) -> str:
     """The id of the experiment that is the order, after one more search before money is committed.
 
     Without a shared log, another Prefect server may have ordered the same: the older of two is the order, unless the

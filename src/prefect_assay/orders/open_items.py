@@ -93,7 +93,7 @@ class OpenMoney(StoredModel):
                 yield f"{usd(self.cents(kind))}{more} {words}"
 
 
-def join_parts(parts: Iterable[OpenMoney]) -> OpenMoney:
+def merge_open_money(parts: Iterable[OpenMoney]) -> OpenMoney:
     """Several lists as one, the oldest first."""
     parts = list(parts)
     items = sorted((item for part in parts for item in part.items), key=lambda item: item.since)

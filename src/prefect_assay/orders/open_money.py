@@ -57,7 +57,7 @@ _ENDED: Final = {
 
 
 @dataclass(frozen=True)
-class Look:
+class OrderCheck:
     """One order, as its log and the service show it; `item` is None if nothing is open."""
 
     ledger: OrderLedger
@@ -77,13 +77,13 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Looks:
+class OrderChecks:
     """All orders of one account that are not closed, and the experiments that were made in addition to them.
 
     `recorded` is what the logs have where the service was not asked. Without `complete` not even that could be read.
     """
 
-    looks: tuple[Look, ...] = ()
+    checks: tuple[OrderCheck, ...] = ()
     surplus: tuple[OpenItem, ...] = ()
     recorded: tuple[OpenItem, ...] = ()
     notes: tuple[str, ...] = ()
@@ -91,27 +91,29 @@ class Looks:
     paid: dict[str, int] = field(default_factory=dict)  # by campaign, by the logs
 
     @property
-    def money(self) -> OpenMoney:
-        """What is open."""
-        items = [*(look.item for look in self.looks if look.item), *self.surplus, *self.recorded]
-        late = Counter(self.paid)  # with what the service shows as paid and no log has
-        for look in self.looks:
-            state = look.ledger.state
-            if look.is_paid and look.invoice and state.planned and not state.settled:
-                late[state.planned.campaign_id] += look.invoice.amount or 0
-        return OpenMoney(items=tuple(items), notes=self.notes, complete=self.complete, paid=dict(late))
+    def open_money(self) -> OpenMoney:
+        """All open sums, with invoices that the service shows as paid and no log has added to `paid`."""
+        items = [*(check.item for check in self.checks if check.item), *self.surplus, *self.recorded]
+        paid_by_campaign = Counter(self.paid)  # with what the service shows as paid and no log has
+        for check in self.checks:
+            state = check.ledger.state
+            if check.is_paid and check.invoice and state.planned and not state.settled:
+                paid_by_campaign[state.planned.campaign_id] += check.invoice.amount or 0
+        return OpenMoney(
+            items=tuple(items), notes=self.notes, complete=self.complete, paid=dict(paid_by_campaign)
+        )
 
 
-def look_at_orders(logs: Iterable[OrderLedger], api: AssayClient, now: datetime | None = None) -> Looks:
-    """Every order that is not closed by its log, with what the service shows of it; the logs are read before.
+def check_orders(logs: Iterable[OrderLedger], api: AssayClient, now: datetime | None = None) -> OrderChecks:
+    """Read what the service shows of every order that is not closed by its log; the logs are read before.
 
     An order that cannot be read stays as its log has it, and a note says so. A quote expires by the service's clock, or at `now`.
     """
     logs = [log for log in logs if not is_closed(log.state)]
     service = _Service(api, now)
-    looks = tuple(service.look_up_order(log) for log in logs)
+    checks = tuple(service.check_order(log) for log in logs)
     surplus = tuple(item for log in logs for item in service.list_surplus(log))
-    return Looks(looks, surplus, notes=tuple(dict.fromkeys(service.notes)))
+    return OrderChecks(checks, surplus, notes=tuple(dict.fromkeys(service.notes)))
 
 
 @dataclass
@@ -121,7 +123,7 @@ class _Service:
     notes: list[str] = field(default_factory=list)
     _invoices: Mapping[str, list[Invoice]] | None = None
 
-    def look_up_order(self, ledger: OrderLedger) -> Look:
+    def check_order(self, ledger: OrderLedger) -> OrderCheck:
         known = item_of(ledger)
         try:
             found = self._find_experiment(ledger)
@@ -130,7 +132,7 @@ class _Service:
                 if invoice is not None and is_invoice_paid(invoice.status) and ledger.state.settled is None:
                     self._require_paid_again(found)
                 return self._judge_order(ledger, found, invoice)
-            return Look(
+            return OrderCheck(
                 ledger, known and known.model_copy(update={"amount_cents": None, "remark": _NOT_SHOWN})
             )
         except NotFound:
@@ -140,7 +142,7 @@ class _Service:
             self.notes.append(
                 f"the service could not be asked, so this is what the archive has: {error.message}"
             )
-        return Look(ledger, known)
+        return OrderCheck(ledger, known)
 
     def _find_experiment(self, ledger: OrderLedger) -> Experiment | None:
         """The experiment of an order; also of one that was sent without an answer, by the key in its name."""
@@ -166,11 +168,11 @@ class _Service:
                 invoice = self._find_invoice(experiment)
             except AssayError:
                 continue  # neither confirmed nor paid by any run
-            look = Look(ledger, None, invoice)
-            if not (look.is_paid or look.is_due):
+            check = OrderCheck(ledger, None, invoice)
+            if not (check.is_paid or check.is_due):
                 continue
             refund = (OpenKind.TO_REFUND, "ask the laboratory for a refund")
-            kind, then = refund if look.is_paid else (OpenKind.TO_VOID, _VOID)
+            kind, then = refund if check.is_paid else (OpenKind.TO_VOID, _VOID)
             made = self._make_item(
                 ledger, experiment, kind, invoice, f"it was made in addition to the order: {then}"
             )
@@ -179,7 +181,7 @@ class _Service:
     def _find_invoice(self, experiment: Experiment) -> Invoice | None:
         """The invoice of an experiment that counts; None without one."""
         if self._invoices is None:
-            self._invoices = self._list_invoices()
+            self._invoices = self._read_invoices_by_experiment()
         rows = sorted(self._invoices.get(experiment.id, ()), key=lambda row: _WEIGHT.get(row.status, 9))
         if rows and rows[0].amount is not None:
             return rows[0]
@@ -206,7 +208,7 @@ class _Service:
                 f"the invoice of experiment {experiment.code} read as paid, and then as {status or 'missing'}"
             )
 
-    def _list_invoices(self) -> Mapping[str, list[Invoice]]:
+    def _read_invoices_by_experiment(self) -> Mapping[str, list[Invoice]]:
         found: defaultdict[str, list[Invoice]] = defaultdict(list)
         try:
             for row in self.api.invoices.iterate():
@@ -216,20 +218,22 @@ class _Service:
             return {}  # no part of the contract: each experiment shows its own
         return found
 
-    def _judge_order(self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None) -> Look:
+    def _judge_order(
+        self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None
+    ) -> OrderCheck:
         if invoice is None and ledger.state.settled is not None:
-            return Look(ledger, item_of(ledger))
-        look = Look(ledger, None, invoice)
-        if not (look.is_paid or look.is_due):
+            return OrderCheck(ledger, item_of(ledger))
+        check = OrderCheck(ledger, None, invoice)
+        if not (check.is_paid or check.is_due):
             waived = invoice is not None and invoice.status == InvoiceStatus.VOID
             if waived and ledger.state.delivered is not None:
-                return look  # nothing is billed, and nothing is still to come
+                return check  # nothing is billed, and nothing is still to come
             return self._without_bill(ledger, experiment, invoice)
         canceled = experiment.status == ExperimentStatus.CANCELED
         payment = ledger.state.payment
-        if look.is_paid and not canceled and ledger.state.delivered is not None:
-            return look
-        match look.is_paid, canceled:
+        if check.is_paid and not canceled and ledger.state.delivered is not None:
+            return check
+        match check.is_paid, canceled:
             case True, True:
                 kind, remark = OpenKind.TO_REFUND, "the laboratory has canceled it: ask for a refund"
             case True, False:
@@ -246,18 +250,20 @@ class _Service:
                     OpenKind.TO_PAY,
                     _IN_DOUBT if in_doubt else f"{_describe_stage(experiment)}{how}",
                 )
-        return replace(look, item=self._make_item(ledger, experiment, kind, invoice, remark))
+        return replace(check, item=self._make_item(ledger, experiment, kind, invoice, remark))
 
-    def _without_bill(self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None) -> Look:
+    def _without_bill(
+        self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None
+    ) -> OrderCheck:
         """No invoice can be paid: a quote waits, came to nothing, or the laboratory works without an invoice."""
         if experiment.status in _ENDED:
-            return Look(ledger, None, ended=_ENDED[experiment.status])  # type: ignore[index]
+            return OrderCheck(ledger, None, ended=_ENDED[experiment.status])  # type: ignore[index]
         if not is_before_acceptance(experiment.status):
             return self._describe_unsure(ledger, experiment, invoice, _describe_stage(experiment))
         try:
             quote = self.api.experiments.get_quote(experiment.id)
         except NotReady:
-            return Look(
+            return OrderCheck(
                 ledger,
                 self._make_item(ledger, experiment, OpenKind.QUOTE, None, "the laboratory prepares it"),
             )
@@ -265,7 +271,7 @@ class _Service:
         now = self.now or self.api.service_time  # this machine's clock may be wrong
         expired = now is not None and quote.expires_at is not None and quote.expires_at <= now
         if rejected or expired or is_quote_expired(quote.status):
-            return Look(ledger, None, ended=f"the quote {'was rejected' if rejected else 'expired'}")
+            return OrderCheck(ledger, None, ended=f"the quote {'was rejected' if rejected else 'expired'}")
         if not is_quote_open(quote.status):
             return self._describe_unsure(
                 ledger, experiment, invoice, f"the quote is {in_words(quote.status)}"
@@ -276,16 +282,16 @@ class _Service:
             "until": quote.expires_at,
             "url": quote.provider_quote_url or item.url,
         }
-        return Look(ledger, item.model_copy(update=changes))
+        return OrderCheck(ledger, item.model_copy(update=changes))
 
     def _describe_unsure(
         self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None, what: str
-    ) -> Look:
+    ) -> OrderCheck:
         why = f"the invoice is {in_words(invoice.status)}" if invoice else "no invoice is listed yet"
         item = self._make_item(
             ledger, experiment, OpenKind.UNSURE, invoice, f"{what}, and {why}: ask the laboratory"
         )
-        return Look(ledger, item.model_copy(update={"amount_cents": None}))
+        return OrderCheck(ledger, item.model_copy(update={"amount_cents": None}))
 
     def _make_item(
         self,

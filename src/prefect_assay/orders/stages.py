@@ -56,7 +56,7 @@ def stage_of(state: OrderState, *, asks: bool = False) -> Stage:  # noqa: PLR091
         return Stage.PARTLY_MEASURED
     if state.settled is not None:
         return Stage.LABORATORY
-    return Stage.PAYMENT if state.billed else Stage.QUOTE
+    return Stage.PAYMENT if state.is_accepted else Stage.QUOTE
 
 
 def count_stages(stages: Collection[Stage]) -> str:

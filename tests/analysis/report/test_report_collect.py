@@ -17,7 +17,7 @@ from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
 from prefect_assay.orders.ledger.log import Approved, Settled, Withdrawn
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-from prefect_assay.orders.open_items import join_parts
+from prefect_assay.orders.open_items import merge_open_money
 from prefect_assay.service.models.billing import usd
 from support.archive.campaign_records import some_terms
 
@@ -52,7 +52,7 @@ def test_orders_prices_and_gaps_come_from_plan_and_log(store, lab_archive):
 def test_the_money_is_what_status_and_spending_make_of_the_same_logs(store, lab_archive):
     contents = collect_contents(store, "", CAMPAIGN)
     (ledgers,) = Ledgers.list_all(store, "")
-    assert contents.money == join_parts([of_logs(*read_logs(ledgers))])
+    assert contents.money == merge_open_money([of_logs(*read_logs(ledgers))])
     first, *_ = _make_tiles(contents, ())
     paid = usd(sum(e.order.amount_cents for e in contents.experiments))
     assert first.value == usd(contents.missing[0].order.amount_cents), "what is owed comes first"

@@ -110,7 +110,7 @@ def test_candidates_of_a_function_are_read_as_they_were_selected(store):
         name="r",
         campaign_id="c",
         origin="designer f",
-        pool=loop_log.keep_candidates(proposed, "f"),
+        pool=loop_log.save_candidates(proposed, "f"),
         choices=chosen.choices,
         fates=KeptFates.of(chosen),
     )

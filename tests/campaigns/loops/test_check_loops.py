@@ -32,7 +32,7 @@ def flip(path):
 
 
 def test_an_intact_loop_is_no_finding_also_while_its_first_round_is_proposed(store):
-    LoopLog(store, "", "other").keep_candidates([], "f")
+    LoopLog(store, "", "other").save_candidates([], "f")
     assert list(check_loops(store, "")) == []
     done = command("archive", "verify", str(store.root))
     assert (done.code, "intact" in done.out) == (0, True), done.err

@@ -32,7 +32,7 @@ from prefect_assay.orders.ledger.log import (
 )
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.tasks.collate import keep_plan, kept_table
+from prefect_assay.tasks.collate import keep_plan, read_campaign_table
 from prefect_assay.tasks.read import plan_campaign
 from support.archive.campaigns import row
 
@@ -59,7 +59,7 @@ class Campaign:
         self.ledgers = Ledgers(self.store, "", "org-1")
         self.log(0, SENDING, Ordered(experiment_id="e-1"))
         loop_log = LoopLog(self.store, "", "loop")
-        pool = loop_log.keep_candidates([Candidate(name=n, sequence=s) for n, s in DESIGNS.items()], "f")
+        pool = loop_log.save_candidates([Candidate(name=n, sequence=s) for n, s in DESIGNS.items()], "f")
         loop_log.fix(
             RoundFixed(loop_id="loop", number=1, name="1", campaign_id="loop-1", origin="f", pool=pool)
         )
@@ -173,7 +173,7 @@ def test_a_deployed_designer_gets_what_has_come_since_its_last_trial(campaign, m
     for names in (("a0",), ("a0", "a1")):
         campaign.table(*names)
         if not offers:
-            first = kept_table(campaign.archive, "loop-1").location
+            first = read_campaign_table(campaign.archive, "loop-1").location
             loop_log.end(RoundEnded(number=1, table=first, rows=1))
         with pytest.raises(DesignerFailed):
             proposals.next_round(loop, 2, None, since=datetime.now(UTC))
@@ -182,7 +182,7 @@ def test_a_deployed_designer_gets_what_has_come_since_its_last_trial(campaign, m
     ]
     assert counts == [{"measured": 1, "pending": 3}, {"measured": 2, "pending": 2}]
     assert ["v001" in offered["measurements"] for offered in offers] == [True, False]
-    assert offers[1]["measurements"] == kept_table(campaign.archive, "loop-1").location
+    assert offers[1]["measurements"] == read_campaign_table(campaign.archive, "loop-1").location
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_round_has_no_problem_any_more_once_all_of_its_results_are_released(
 ):
     campaign.table("a0", results_status="partial")
     loop_log = LoopLog(campaign.store, "", "loop")
-    first = kept_table(campaign.archive, "loop-1").location
+    first = read_campaign_table(campaign.archive, "loop-1").location
     loop_log.end(RoundEnded(number=1, table=first, rows=1, problem="Overdue"))
     (before,) = with_newest_tables(campaign.archive, loop_log.read().rounds, None)
     assert (before.problem, before.ended.table) == ("Overdue", first)

@@ -187,7 +187,7 @@ def test_chosen_designs_keep_everything_that_is_ordered():
         control=True,
         metadata={"type": "FAB"},
     )
-    pool = loop_log.keep_candidates([candidate], "module:function")
+    pool = loop_log.save_candidates([candidate], "module:function")
     loop_log.fix(
         fixed(1, choices=(Choice(candidate=candidate, rank=1, reason="best"),)).model_copy(
             update={"pool": pool}

@@ -9,7 +9,7 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 
 from prefect_assay.campaigns.runs import heartbeats
 from prefect_assay.deployments.serve import SWEEP_INTERVAL
-from prefect_assay.deployments.settings_files import RUNNER, settings_of
+from prefect_assay.deployments.settings_files import RUNNER, read_shipped_settings
 
 NOW = datetime.now(UTC)
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
@@ -17,7 +17,7 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 def is_dead(monkeypatch, age, last, kind=StateType.RUNNING):
     """Whether a run that entered its state so long ago, with a last heartbeat so long ago, has lost its process."""
-    monkeypatch.setattr(heartbeats, "last_heartbeat", lambda *_: None if last is None else NOW - last)
+    monkeypatch.setattr(heartbeats, "read_last_heartbeat", lambda *_: None if last is None else NOW - last)
     run = SimpleNamespace(state=State(type=kind, timestamp=NOW - age))
     return heartbeats.is_silent(None, run, NOW)
 
@@ -48,7 +48,7 @@ def test_without_heartbeats_no_execution_lasts_a_day(monkeypatch):
 
 
 def test_with_the_shipped_settings_a_dead_run_is_replaced_within_ten_minutes():
-    frequency = int(settings_of(RUNNER)["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"])
+    frequency = int(read_shipped_settings(RUNNER)["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"])
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: frequency}):
         assert heartbeats.default_silence() + SWEEP_INTERVAL < 10 * MINUTE
         # A process at Prefect's own interval, elsewhere, is alive.

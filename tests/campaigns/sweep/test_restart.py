@@ -314,7 +314,7 @@ def test_a_run_with_heartbeats_is_alive(home, monkeypatch):
     log = home.start("c-1")
     run = home.run(log, Running())
     monkeypatch.setattr(
-        "prefect_assay.campaigns.runs.heartbeats.last_heartbeat", lambda *_: datetime.now(UTC) + HOUR
+        "prefect_assay.campaigns.runs.heartbeats.read_last_heartbeat", lambda *_: datetime.now(UTC) + HOUR
     )
     assert swept(after=HOUR).started == ()
     assert home.read(run).state.is_running()

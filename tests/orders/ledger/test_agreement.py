@@ -68,7 +68,7 @@ def test_records_that_agree_are_no_question(archive):
     archive.order("k2").require_agreement()
     sent = archive.pay()
     archive.order().require_agreement()
-    PaymentLedger(archive.order()).end(sent, PaymentState.FAILED)
+    PaymentLedger(archive.order()).record_outcome(sent, PaymentState.FAILED)
     archive.order().require_agreement()
 
 

@@ -163,14 +163,14 @@ def test_it_is_stopped_and_reopened_once():
 
 def test_a_new_start_retries_what_was_refused_and_nothing_that_a_person_has_stopped():
     store = MemoryStore()
-    make_ledger(store, experiment=None).retry_refused("a new start")
+    make_ledger(store, experiment=None).allow_retry("a new start")
     assert store.objects == {}
     write(make_ledger(store, experiment=None), Withdrawn(reason="refused"))
-    make_ledger(store, experiment=None).retry_refused("a new start")
+    make_ledger(store, experiment=None).allow_retry("a new start")
     assert not make_ledger(store, experiment=None).read().withdrawn
     write(make_ledger(store, experiment=None), Withdrawn(reason="refused"))
     make_ledger(store, experiment=None).stop("ada", "cancel")
-    make_ledger(store, experiment=None).retry_refused("a new start")
+    make_ledger(store, experiment=None).allow_retry("a new start")
     state = make_ledger(store, experiment=None).read()
     assert (state.stopped.person, state.withdrawn) == ("ada", True)
     make_ledger(store, experiment=None).reopen("ada")
@@ -182,7 +182,7 @@ def test_a_new_start_retries_what_was_refused_and_nothing_that_a_person_has_stop
 def test_an_order_with_an_experiment_is_not_retried():
     ledger = make_ledger()
     write(ledger, Withdrawn(reason="expired"))
-    ledger.retry_refused("a new start")
+    ledger.allow_retry("a new start")
     assert (ledger.read().withdrawn, [record.kind for record in ledger.records()][-1]) == (True, "withdrawn")
 
 

@@ -58,8 +58,10 @@ def test_an_attempt_is_what_the_next_run_reads(run):
 
 def test_a_settlement_and_its_receipt_are_kept_once(run):
     sent = run.begin()
-    assert run.payment_ledger.paid(sent.invoice_id, sent.amount_cents, receipt={"a": "b"}, remark="odd")
-    assert not another(run).payment_ledger.paid("inv_1", 3000, receipt={"c": "d"})
+    assert run.payment_ledger.record_paid(
+        sent.invoice_id, sent.amount_cents, receipt={"a": "b"}, remark="odd"
+    )
+    assert not another(run).payment_ledger.record_paid("inv_1", 3000, receipt={"c": "d"})
     entry = another(run).payment_ledger.get()
     assert (entry.state, entry.receipt, entry.remark) == (PaymentState.SETTLED, {"a": "b"}, "odd")
     assert run.kinds() == ["paying", "settled"]
@@ -73,9 +75,9 @@ def test_a_settlement_and_its_receipt_are_kept_once(run):
 def test_everything_but_a_failure_counts_as_spent(run, end, counts):
     sent = run.begin()
     if end is PaymentState.SETTLED:
-        run.payment_ledger.paid(sent.invoice_id, sent.amount_cents)
+        run.payment_ledger.record_paid(sent.invoice_id, sent.amount_cents)
     elif end:
-        run.payment_ledger.end(sent, end)
+        run.payment_ledger.record_outcome(sent, end)
     assert run.spent() == counts
     assert spent_cents(run.ledger, datetime.now(UTC) + timedelta(seconds=1)) == 0
 
@@ -90,7 +92,7 @@ def test_a_refused_run_frees_nothing_of_a_run_that_pays_meanwhile(run):
         release()
 
     run.payment_ledger.release = after_the_other_has_begun
-    assert run.payment_ledger.end(sent, PaymentState.FAILED)
+    assert run.payment_ledger.record_outcome(sent, PaymentState.FAILED)
     assert run.spent() == 3000
 
 
@@ -105,38 +107,38 @@ def test_a_run_whose_token_is_not_issued_frees_nothing_of_a_run_that_pays_meanwh
 
 def test_a_refusal_is_recorded_for_the_last_and_first_hand_attempt_only(run):
     sent = run.begin()
-    assert run.payment_ledger.end(sent, PaymentState.FAILED, remark="no funds")
-    assert not run.payment_ledger.end(sent, PaymentState.FAILED)
+    assert run.payment_ledger.record_outcome(sent, PaymentState.FAILED, remark="no funds")
+    assert not run.payment_ledger.record_outcome(sent, PaymentState.FAILED)
     assert run.spent() == 0
     failed = another(run).payment_ledger.get()
     assert (failed.state, failed.remark) == (PaymentState.FAILED, "no funds")
     again = another(run)
     second = again.begin(failed)
     assert second.state is PaymentState.SENT
-    assert not run.payment_ledger.end(sent, PaymentState.FAILED)
+    assert not run.payment_ledger.record_outcome(sent, PaymentState.FAILED)
     assert run.payment_ledger.get() == second
     assert run.spent() == 3000
 
 
 def test_what_is_in_doubt_stays_so_until_it_is_settled(run):
     sent = run.begin()
-    assert run.payment_ledger.end(sent, PaymentState.UNKNOWN, remark="lost")
-    assert not run.payment_ledger.end(sent, PaymentState.FAILED)
+    assert run.payment_ledger.record_outcome(sent, PaymentState.UNKNOWN, remark="lost")
+    assert not run.payment_ledger.record_outcome(sent, PaymentState.FAILED)
     later = another(run)
     second = later.begin(later.payment_ledger.get())
     assert (second.state, second.remark) == (PaymentState.UNKNOWN, "lost")
-    assert not later.payment_ledger.end(second, PaymentState.FAILED, remark="no funds")
+    assert not later.payment_ledger.record_outcome(second, PaymentState.FAILED, remark="no funds")
     assert later.payment_ledger.get().state is PaymentState.UNKNOWN
     assert run.spent() == 3000
-    assert later.payment_ledger.end(second, PaymentState.UNKNOWN)
-    assert later.payment_ledger.paid("inv_1", 3000)
+    assert later.payment_ledger.record_outcome(second, PaymentState.UNKNOWN)
+    assert later.payment_ledger.record_paid("inv_1", 3000)
     assert another(run).payment_ledger.get().state is PaymentState.SETTLED
     assert run.spent() == 3000
 
 
 def test_a_payment_in_doubt_counts_although_the_invoice_shows_another_one(run):
-    run.payment_ledger.end(run.begin(), PaymentState.UNKNOWN)
-    assert another(run).payment_ledger.paid("inv_1", 3000)
+    run.payment_ledger.record_outcome(run.begin(), PaymentState.UNKNOWN)
+    assert another(run).payment_ledger.record_paid("inv_1", 3000)
     assert run.spent() == 3000
 
 
@@ -145,7 +147,7 @@ def test_no_payment_begins_before_the_order_or_for_another_experiment(store):
     assert PaymentLedger(unordered).begin(an_attempt(), previous=None) is None
     with pytest.raises(ArchiveError, match="contradicts"):
         PaymentLedger(unordered).begin(an_attempt(experiment_id=None), previous=None)
-    assert not PaymentLedger(unordered).paid("inv_1", 3000)
+    assert not PaymentLedger(unordered).record_paid("inv_1", 3000)
     run = Run(store)
     assert run.begin(experiment_id="exp_2") is None
     assert run.spent() == 0

@@ -57,7 +57,7 @@ def lab_campaign(
             invoice = client.invoices.find_for_experiment(order.experiment_id)
             assert invoice is not None
             ledger = ledgers.open_order(campaign_id, planned.order_key)
-            PaymentLedger(ledger).paid(invoice.id, invoice.amount)
+            PaymentLedger(ledger).record_paid(invoice.id, invoice.amount)
             found = client.experiments.get(order.experiment_id)
             kept = archive_experiment.fn(
                 credentials,

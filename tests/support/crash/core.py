@@ -10,7 +10,7 @@ from prefect_assay.blocks.wallets import WALLETS
 from prefect_assay.errors import AssayError, OrderOutcomeUnknown
 from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
-from prefect_assay.orders.find import confirm_order
+from prefect_assay.orders.find import recheck_order
 from prefect_assay.orders.ledger import Ledgers, PaymentLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.service.client import AssayClient
@@ -40,7 +40,7 @@ def _run(job: Mapping[str, Any]) -> dict[str, Any]:
             if not any(sent.commits for sent in state.open_attempts):
                 raise
             return {"asks": state.attempts}
-        experiment_id = confirm_order(client, request.experiment_spec, ledger)
+        experiment_id = recheck_order(client, request.experiment_spec, ledger)
         billing = read_billing(client, experiment_id)
         if billing.stage is BillingStage.QUOTE_OPEN:
             billing = confirm_quote.fn(

@@ -30,7 +30,7 @@ from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.ledger.open_money import is_closed, read_logs
 from prefect_assay.orders.open_items import OpenKind
-from prefect_assay.orders.open_money import look_at_orders
+from prefect_assay.orders.open_money import check_orders
 from prefect_assay.orders.payments import settle
 from prefect_assay.orders.payments.reconciliation import require_paid_again
 from prefect_assay.service.client import AssayClient
@@ -124,7 +124,7 @@ class PlayedCampaign:
         for name, value in list(vars(advancing).items()):
             if isinstance(value, Task):
                 yield advancing, name, value.fn
-        yield advancing._Performing, "retrieve", self._retrieve
+        yield advancing._OrderActions, "retrieve", self._retrieve
         yield AssayCredentials, "get_client", lambda credentials: self._client(credentials)  # noqa: PLW0108 - binds the block
         yield LocalArchive, "get_store", lambda _: FatedStore(self.store, self.fates[-1])
         yield SharedPaymentTokens, "get_issuer", lambda _: self._issue
@@ -239,10 +239,10 @@ class PlayedCampaign:
         """What is open by the ledgers and the service."""
         logs, notes = read_logs(self.ledgers())
         with self.replaced(), self._client(self.setup().credentials) as client:
-            looks = look_at_orders(logs, client, self._lab_time())
-        assert notes == looks.notes == ()
-        assert all(item.url for item in looks.money.items if item.amount_cents)
-        return looks
+            checks = check_orders(logs, client, self._lab_time())
+        assert notes == checks.notes == ()
+        assert all(item.url for item in checks.open_money.items if item.amount_cents)
+        return checks
 
     def _lab_time(self):
         return self.core.lab.clock.now(self.core.seeded.organization_id)

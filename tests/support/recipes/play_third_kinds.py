@@ -117,7 +117,7 @@ def test_an_account_pays_by_it_with_its_own_wallet_only():
 def test_an_archive_kind_goes_its_own_way():
     kind = get_archive_kind("memory://shelf/one")
     assert kind is MemoryArchive
-    archive = kind(**kind.read_address("memory://shelf/one"))
+    archive = kind(**kind.parse_address("memory://shelf/one"))
     assert (archive.shelf, archive.prefix) == ("shelf", "one")
     archive.get_store().put_if_absent("a", b"1", "text/plain")
     assert archive.get_store().find("a") == b"1"

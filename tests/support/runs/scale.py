@@ -13,7 +13,7 @@ from uuid import uuid4
 import asyncpg
 import redis
 
-from prefect_assay.deployments.settings_files import POSTGRES, settings_of
+from prefect_assay.deployments.settings_files import POSTGRES, read_shipped_settings
 from prefect_assay.local.environment import free_ports
 from prefect_assay.local.loopback import HOST
 from prefect_assay.local.processes import Child
@@ -38,7 +38,7 @@ def shared_services() -> Iterator[dict[str, str]]:
     with redis.Redis.from_url(address) as store:
         was_empty = store.dbsize() == 0
         try:
-            yield settings_of(POSTGRES) | {
+            yield read_shipped_settings(POSTGRES) | {
                 "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"{_server()}/{database}",
                 "PREFECT_REDIS_MESSAGING_URL": address,
                 "PREFECT_SERVER_DOCKET_URL": address,

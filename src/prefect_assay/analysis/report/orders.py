@@ -5,8 +5,8 @@ from datetime import datetime
 from prefect_assay.analysis.results.formats import EMPTY
 from prefect_assay.archive.store import Store
 from prefect_assay.orders.ledger import Ledgers, OrderLedger, known_archive_id
-from prefect_assay.orders.ledger.open_money import of_logs, read_logs, status_words
-from prefect_assay.orders.open_items import OpenMoney, join_parts
+from prefect_assay.orders.ledger.open_money import describe_status, of_logs, read_logs
+from prefect_assay.orders.open_items import OpenMoney, merge_open_money
 from prefect_assay.orders.payments import name_rail
 from prefect_assay.service.models.base import Model
 
@@ -47,7 +47,7 @@ def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, Or
             facts = _read_facts(ledger)
             if ledger.order_key not in found or facts.experiment_id:
                 found[ledger.order_key] = facts
-    return found, join_parts(parts)
+    return found, merge_open_money(parts)
 
 
 def _read_facts(ledger: OrderLedger) -> OrderFacts:
@@ -57,7 +57,7 @@ def _read_facts(ledger: OrderLedger) -> OrderFacts:
     return OrderFacts(
         order_key=ledger.order_key,
         experiment_id=state.ordered.experiment_id if state.ordered else None,
-        status=status_words(state),
+        status=describe_status(state),
         amount_cents=state.amount_cents,
         approved_by=approved.approver if approved else None,
         approved_how=approved.how if approved else None,

@@ -159,13 +159,13 @@ def wake_run(log: CampaignLog) -> int:
     try:
         with get_client(sync_client=True) as client:
             runs = read_runs(client, suspended_filter(tags=[_TAGS[log.what] + log.name]))
-            return sum(wake_answered(client, log, run) for run in runs)
+            return sum(resume_if_answered(client, log, run) for run in runs)
     except (httpx.HTTPError, PrefectException, RuntimeError) as error:
         _log.warning("The answer is recorded; the sweep will wake the run", exc_info=shorten(error))
         return 0
 
 
-def wake_answered(client: SyncPrefectClient, log: CampaignLog, run: FlowRun) -> bool:
+def resume_if_answered(client: SyncPrefectClient, log: CampaignLog, run: FlowRun) -> bool:
     """Resume a suspended run of a campaign; one that shows a form, only with the recorded answer to exactly its question.
 
     Returns True if this call has resumed it.

@@ -16,7 +16,7 @@ from prefect_assay.analysis.results.affinity import UnclearAffinity, read_affini
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.blocks.order_ledger import identify_organisation
+from prefect_assay.blocks.order_ledger import read_organisation
 from prefect_assay.campaigns.approval.terms import AccountIdentity, describe_account, identify_account
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
@@ -43,7 +43,7 @@ from prefect_assay.service.models.vocabulary import (
 )
 from prefect_assay.service.words import listed, many
 from prefect_assay.tasks.collate import kept_plan
-from prefect_assay.tasks.estimate import estimate_cost, open_price
+from prefect_assay.tasks.estimate import estimate_cost, read_price
 
 CAMPAIGNS_COMPARED: Final = 300  # the newest; each costs three requests to the archive
 _READERS: Final = 16
@@ -104,7 +104,7 @@ def look_up_purchase(
     ledgers = Ledgers.find_recorded(setup.archive.get_store(), setup.archive.prefix, service)
     by_key = {key: ledgers.open_order(plan.campaign_id, key) for key in plan.order_keys} if ledgers else {}
     with setup.credentials.get_client() as client:
-        named = None if ledgers else identify_organisation(client)
+        named = None if ledgers else read_organisation(client)
         client.targets.list(limit=1)
         is_simulated = client.is_simulated
     return summarize_purchase(
@@ -161,7 +161,7 @@ def _price_order(
     known = _price_by_ledger(state)
     if known.state is PurchaseState.ENDED or (known.is_committed and known.cents is not None):
         return known
-    price = (open_price if in_flow else open_price.fn)(setup.credentials, planned, ledger=ledger)
+    price = (read_price if in_flow else read_price.fn)(setup.credentials, planned, ledger=ledger)
     now = PurchaseState.ORDERED if price.committed else known.state
     return OrderPrice(now, price.total_cents, is_committed=price.committed)
 
@@ -169,7 +169,7 @@ def _price_order(
 def _price_by_ledger(state: OrderState) -> OrderPrice:
     if state.delivered is not None:
         return OrderPrice(PurchaseState.MEASURED, state.amount_cents, is_committed=True)
-    if state.billed:
+    if state.is_accepted:
         return OrderPrice(PurchaseState.ORDERED, state.amount_cents, is_committed=True)
     if not state.placed or state.stopped is not None:
         return OrderPrice(PurchaseState.ENDED, 0, is_committed=True)

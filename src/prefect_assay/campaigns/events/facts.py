@@ -46,7 +46,7 @@ def report_order(ledger: OrderLedger, order: Order, spec: ExperimentSpec, method
 
 
 def report_quote(order: Order, quote: Quote) -> None:
-    """A quote waits for its acceptance."""
+    """Send the event that a quote waits for its acceptance."""
     emit_fact(
         kinds.ExperimentQuoted(
             experiment_id=order.experiment_id,
@@ -61,7 +61,7 @@ def report_quote(order: Order, quote: Quote) -> None:
 def report_invoice(
     ledger: OrderLedger, order: Order, method: PaymentMethod, amount_cents: int | None
 ) -> None:
-    """The order's invoice is open."""
+    """Send the event that the order's invoice is open."""
     ordered = ledger.state.ordered
     emit_fact(
         kinds.ExperimentInvoiced(
@@ -77,7 +77,7 @@ def report_invoice(
 
 
 def report_payment(ledger: OrderLedger, order: Order, made: Payment) -> None:
-    """The invoice is open, or paid."""
+    """Send the event that the invoice is open, or paid."""
     if made.state is PaymentState.INTENDED:
         report_invoice(ledger, order, made.method, made.amount_cents)
     elif made.state is PaymentState.SETTLED:

@@ -14,7 +14,7 @@ from prefect_assay.campaigns.loops.loop_log import Round
 from prefect_assay.campaigns.loops.rules import best_value, has_measurement
 from prefect_assay.service.assays import Objective
 from prefect_assay.service.models.vocabulary import ResultsStatus
-from prefect_assay.tasks.collate import kept_plan, kept_table
+from prefect_assay.tasks.collate import kept_plan, read_campaign_table
 
 # Whether the laboratory has an order, or may have it: by the campaign's id and the order key.
 Placed = Callable[[str, str], bool]
@@ -31,7 +31,7 @@ def loop_history(archive: Archive, rounds: Sequence[Round], placed: Placed) -> t
         plan = kept_plan(archive, entry.fixed.campaign_id)
         if plan is None:
             continue
-        table = kept_table(archive, entry.fixed.campaign_id)
+        table = read_campaign_table(archive, entry.fixed.campaign_id)
         rows = table.rows if table else ()
         planned = plan.sequences
         names = {row.name for row in rows}
@@ -57,23 +57,24 @@ def with_newest_tables(
     A round of an overdue campaign ends with preliminary results and a problem; the log keeps that end. The released ones
     come later, and with all of them the problem is over.
     """
-    return tuple(_with_newest_table(archive, entry, objective) for entry in rounds)
+    return tuple(_update_from_newest_table(archive, entry, objective) for entry in rounds)
 
 
-def _with_newest_table(archive: Archive, entry: Round, objective: Objective | None) -> Round:
+def _update_from_newest_table(archive: Archive, entry: Round, objective: Objective | None) -> Round:
+    """The round with its summary read again, if its campaign has a newer table than the loop's log names."""
     if entry.ended is None:
         return entry
     campaign_id = entry.fixed.campaign_id
     newest = read_latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
     if newest is None or entry.ended.table.startswith(f"{newest.location}/"):
         return entry
-    table = kept_table(archive, campaign_id)
+    table = read_campaign_table(archive, campaign_id)
     if table is None:
         return entry
-    found = summary_of(archive, campaign_id, table, objective)
+    summary_fields = summary_of(archive, campaign_id, table, objective)
     if newest.manifest.results_status == ResultsStatus.ALL and _has_every_design(archive, campaign_id, table):
-        found["problem"] = None
-    return entry.model_copy(update={"ended": entry.ended.model_copy(update=found)})
+        summary_fields["problem"] = None
+    return entry.model_copy(update={"ended": entry.ended.model_copy(update=summary_fields)})
 
 
 def _has_every_design(archive: Archive, campaign_id: str, table: CampaignTable) -> bool:

@@ -219,7 +219,7 @@ class LoopLog:
         )
         return PoolFile(name=name, key=key, sha256=digest.sha256, size=digest.size, designs=designs)
 
-    def keep_candidates(self, candidates: Iterable[Candidate], name: str) -> PoolFile:
+    def save_candidates(self, candidates: Iterable[Candidate], name: str) -> PoolFile:
         """Keep the candidates of a function, one line each."""
         lines = [candidate.model_dump_json() for candidate in candidates]
         body = "".join(f"{line}\n" for line in lines).encode()

@@ -50,7 +50,7 @@ from prefect_assay.campaigns.runs.looks import Look
 from prefect_assay.campaigns.runs.states import resume_run
 from prefect_assay.campaigns.runs.tags import LOOP_TAG, add_tags, name_run
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
-from prefect_assay.campaigns.starts import decide_terms, describe_stop, origin_of_run, stop_with_run
+from prefect_assay.campaigns.starts import decide_terms, describe_stop, read_restart_fields, stop_with_run
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
 from prefect_assay.errors import (
     AccessError,
@@ -73,7 +73,7 @@ from prefect_assay.orders.ledger.campaign_log import (
 from prefect_assay.service.transient_failures import is_temporary
 from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import check_archive
-from prefect_assay.tasks.collate import kept_plan, kept_table
+from prefect_assay.tasks.collate import kept_plan, read_campaign_table
 from prefect_assay.tasks.current_run import can_suspend, this_run
 
 # More rounds cannot have ended between two executions; a run remembers only its last events.
@@ -204,7 +204,7 @@ def begin_loop(run: LoopRun) -> LoopRun:
     asked_by = identify_requester(setup)
     started = started.model_copy(update={"requester": asked_by.name, "requester_known_by": asked_by.known_by})
     if flow_run is not None:
-        started = started.model_copy(update=origin_of_run(setup))
+        started = started.model_copy(update=read_restart_fields(setup))
         name_run(flow_run, f"loop {run.loop.loop_id}")
     carriers_before: set[str] = set()  # of starts that have ended
     while True:
@@ -317,7 +317,7 @@ def _play_rounds(run: LoopRun) -> LoopReport:
         if reason is not None:
             return _end_loop(run, progress, *reason)
         try:
-            if not _fix_next_round(run, progress):
+            if not _record_next_round(run, progress):
                 return _end_loop(
                     run, progress, Stop.NO_MORE_DESIGNS, _no_more_designs(run.loop.options.wait_days)
                 )
@@ -367,7 +367,7 @@ def _reason_to_stop(run: LoopRun, progress: Progress) -> tuple[Stop, str] | None
     )
 
 
-def _fix_next_round(run: LoopRun, progress: Progress) -> bool:
+def _record_next_round(run: LoopRun, progress: Progress) -> bool:
     """Propose the round after these and write it to the log, where another run's decision may stand already.
 
     False if there are no more designs. Waits for designs that may still come.
@@ -418,10 +418,10 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
         except InvalidSpec as error:  # another campaign has this id: its designs are not the round's
             run.loop.loop_log.fail(RoundFailed(number=fixed.number, problem=str(error), start=run.loop.start))
             return
-    table = kept_table(setup.archive, campaign_id)
+    table = read_campaign_table(setup.archive, campaign_id)
     if state.over is None or table is None:
         problem = _play_campaign(run, fixed, log)
-        table = kept_table(setup.archive, campaign_id)
+        table = read_campaign_table(setup.archive, campaign_id)
     elif not state.over.complete:  # a kill came between the campaign's end and the round's
         problem = state.over.words
     if table is None or table.location is None:

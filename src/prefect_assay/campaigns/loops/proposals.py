@@ -74,7 +74,7 @@ def next_round(
 def _of_function(loop: Loop, number: int, designer: str, budget_left: int | None) -> RoundFixed:
     history = loop_history(loop.archive, loop.loop_log.read().rounds, loop.placed)
     candidates = propose_designs(designer, history, loop.n, budget_left, number)
-    pool = loop.loop_log.keep_candidates(candidates, designer)
+    pool = loop.loop_log.save_candidates(candidates, designer)
     return choose_round(loop, number, pool, pool_of(candidates, designer), budget_left)
 
 

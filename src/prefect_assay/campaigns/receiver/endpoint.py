@@ -151,7 +151,7 @@ class DeliveryEndpoint:
         except SignatureError as error:
             self._refuse(error, order_key)
         for remark in proof.remarks:  # accepted all the same: the service would not send it again
-            self._log.report(
+            self._log.log_warning(
                 "remark", "delivery for order %s: %s; accepted, as it is signed", order_key, remark
             )
         age = now - in_utc(proof.delivery.timestamp)
@@ -161,7 +161,7 @@ class DeliveryEndpoint:
 
     def _refuse(self, error: SignatureError, order_key: str) -> NoReturn:
         reason = error.reason
-        self._log.report(
+        self._log.log_warning(
             reason, "delivery for order %s is refused: %s%s", order_key, error, _HINTS.get(reason, "")
         )
         if isinstance(error, MalformedDelivery):
@@ -192,7 +192,7 @@ class DeliveryEndpoint:
             raise RetryLater("prefect_unreachable", "Prefect is unreachable; send again") from None
 
     def _not_woken(self, why: str, delivery: Delivery) -> None:
-        self._log.report(
+        self._log.log_warning(
             f"no wake-up, {why}",
             "update %s of experiment %s: no wake-up (%s); the service is asked to retry",
             delivery.data.update_id,

@@ -60,7 +60,9 @@ class EventPublisher:
             return
         if self._waiting >= _QUEUE_MAX:
             self._metrics.announced("skipped")
-            self._log.report("skipped", "update %s is not announced: too many wait", delivery.data.update_id)
+            self._log.log_warning(
+                "skipped", "update %s is not announced: too many wait", delivery.data.update_id
+            )
             return
         self._waiting += 1
         try:
@@ -79,7 +81,7 @@ class EventPublisher:
             self._announce(delivery)
         except Exception as error:  # noqa: BLE001 - best effort
             self._metrics.announced("failed")
-            self._log.report(
+            self._log.log_warning(
                 "failed", "update %s is not announced: %s", delivery.data.update_id, type(error).__name__
             )
         else:

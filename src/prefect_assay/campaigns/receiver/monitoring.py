@@ -135,8 +135,8 @@ class ThrottledLog:
         self._logged: dict[str, float] = {}
         self._suppressed: dict[str, int] = {}
 
-    def report(self, kind: str, message: str, *arguments: object) -> None:
-        """Log the line, or count it for the next line of its kind."""
+    def log_warning(self, kind: str, message: str, *arguments: object) -> None:
+        """Log the warning, or count it for the next line of its kind."""
         now = self._clock()
         last = self._logged.get(kind)
         if last is not None and now - last < self._seconds:
@@ -196,10 +196,11 @@ class StatusEndpoints:
     def _query(self) -> asyncio.Task[bool]:
         task = self._open_query
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
-            task = self._open_query = asyncio.create_task(self._ask_prefect())
+            task = self._open_query = asyncio.create_task(self._is_prefect_ready())
         return task
 
-    async def _ask_prefect(self) -> bool:
+    async def _is_prefect_ready(self) -> bool:
+        """Whether the readiness check passes; any failure is False."""
         try:
             await self._ready()
         except Exception:  # noqa: BLE001 - any failure means not ready

@@ -34,13 +34,13 @@ def is_silent(client: SyncPrefectClient, run: FlowRun, now: datetime) -> bool:
     """Return True if a running run has no process any more. A process sends its first heartbeat when it starts."""
     if run.state is None or not run.state.is_running() or now - run.state.timestamp <= default_silence():
         return False
-    last = last_heartbeat(client, run, run.state, now)
+    last = read_last_heartbeat(client, run, run.state, now)
     if last is None and get_current_settings().flows.heartbeat_frequency is None:
         return now - run.state.timestamp > _NO_EXECUTION_LASTS  # they are switched off
     return last is None or now - last > default_silence()
 
 
-def last_heartbeat(
+def read_last_heartbeat(
     client: SyncPrefectClient, run: FlowRun, state: State[Any], now: datetime
 ) -> datetime | None:
     """Return the time of the run's last heartbeat since it entered this state."""

@@ -137,26 +137,26 @@ def _read_page(
         if error.response.status_code != HTTPStatus.INTERNAL_SERVER_ERROR:
             raise
         try:
-            ids = _ids_of_page(client, wanted, flows, sort, offset)
+            ids = _read_run_ids(client, wanted, flows, sort, offset)
         except PrefectHTTPStatusError:  # the server is the cause, rather than a run
             raise error from None
         return _Page(_read_around(client, ids, error), ids)
     return _Page(runs, [run.id for run in runs])
 
 
-def _ids_of_page(
+def _read_run_ids(
     client: SyncPrefectClient,
     wanted: FlowRunFilter | None,
     flows: FlowFilter | None,
     sort: FlowRunSort | None,
     offset: int,
 ) -> list[UUID]:
-    """The ids of a page alone: this list, which Prefect's own interface draws its runs from, has no parameters."""
-    asked: dict[str, Any] = {"limit": _PAGE, "offset": offset}
-    asked |= {"sort": sort} if sort else {}
-    asked |= {"flows": flows.model_dump(mode="json", exclude_unset=True)} if flows else {}
-    asked |= {"flow_runs": wanted.model_dump(mode="json", exclude_unset=True)} if wanted else {}
-    answer = client.request("POST", "/ui/flow_runs/history", json=asked)
+    """Read the ids of one page of runs by the UI's own route, whose rows have no parameters and cannot fail to be read."""
+    body: dict[str, Any] = {"limit": _PAGE, "offset": offset}
+    body |= {"sort": sort} if sort else {}
+    body |= {"flows": flows.model_dump(mode="json", exclude_unset=True)} if flows else {}
+    body |= {"flow_runs": wanted.model_dump(mode="json", exclude_unset=True)} if wanted else {}
+    answer = client.request("POST", "/ui/flow_runs/history", json=body)
     return [UUID(row["id"]) for row in answer.json()]
 
 

@@ -45,7 +45,7 @@ class Obstacle:
     next_step: str
 
 
-def own_deployments(client: SyncPrefectClient) -> dict[str, DeploymentResponse | None]:
+def read_own_deployments(client: SyncPrefectClient) -> dict[str, DeploymentResponse | None]:
     """Our deployments by their flow; None for one that is not deployed."""
     found: dict[str, DeploymentResponse | None] = {}
     for flow in FLOWS:

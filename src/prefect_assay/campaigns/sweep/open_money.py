@@ -16,8 +16,8 @@ from prefect_assay.errors import AssayError
 from prefect_assay.orders.billing import withdraw_order
 from prefect_assay.orders.ledger import Ledgers, PaymentLedger, known_archive_id
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-from prefect_assay.orders.open_items import OpenMoney, join_parts
-from prefect_assay.orders.open_money import Look, Looks, look_at_orders
+from prefect_assay.orders.open_items import OpenMoney, merge_open_money
+from prefect_assay.orders.open_money import OrderCheck, OrderChecks, check_orders
 from prefect_assay.orders.payments.interfaces import normalize_address
 
 _NOT_ASKED: Final = "no saved account is of its service, so this is what the archive has"
@@ -28,7 +28,7 @@ def read_open_money(client: SyncPrefectClient) -> OpenMoney:
 
     What cannot be asked stays as the log has it, with a note.
     """
-    return join_parts(looks.money for looks in _Reader(client).every())
+    return merge_open_money(checks.open_money for checks in _Reader(client).every())
 
 
 def record_open_money(client: SyncPrefectClient, open_campaigns: Collection[str]) -> OpenMoney:
@@ -37,24 +37,24 @@ def record_open_money(client: SyncPrefectClient, open_campaigns: Collection[str]
     The runs of `open_campaigns`, by their ids, record it themselves, and say why.
     """
     every = list(_Reader(client, thorough=True).every())
-    for looks in every:
-        for look in looks.looks:
-            planned = look.ledger.state.planned
+    for checks in every:
+        for check in checks.checks:
+            planned = check.ledger.state.planned
             if planned is not None and planned.campaign_id not in open_campaigns:
-                record_look(look)
-    return join_parts(looks.money for looks in every)
+                record_check(check)
+    return merge_open_money(checks.open_money for checks in every)
 
 
-def record_look(look: Look) -> None:
+def record_check(check: OrderCheck) -> None:
     """Record what the service shows of an order, where its ledger does not have it."""
-    if look.ledger.state.ordered is None:
+    if check.ledger.state.ordered is None:
         return  # a run of its campaign decides which experiment it is
-    if look.is_paid and look.invoice is not None:
-        PaymentLedger(look.ledger).paid(look.invoice.id, look.invoice.amount)
-    elif look.is_due and look.invoice is not None:
-        look.ledger.saw_invoice(look.invoice.id, look.invoice.amount)
-    elif look.ended is not None:
-        withdraw_order(look.ledger, look.ended)
+    if check.is_paid and check.invoice is not None:
+        PaymentLedger(check.ledger).record_paid(check.invoice.id, check.invoice.amount)
+    elif check.is_due and check.invoice is not None:
+        check.ledger.saw_invoice(check.invoice.id, check.invoice.amount)
+    elif check.ended is not None:
+        withdraw_order(check.ledger, check.ended)
 
 
 @dataclass
@@ -65,16 +65,16 @@ class _Reader:
     thorough: bool = False
     _seen: set[tuple[str, str]] = field(default_factory=set)
 
-    def every(self) -> Iterator[Looks]:
+    def every(self) -> Iterator[OrderChecks]:
         accounts = saved_accounts(self.client)
         for _, archive in saved_archives(self.client, accounts):
             try:
                 yield from self._of_archive(archive, accounts)
             except AssayError as error:
                 note = f"an archive cannot be read, so its open money is not listed: {error.message}"
-                yield Looks(notes=(note,), complete=False)
+                yield OrderChecks(notes=(note,), complete=False)
 
-    def _of_archive(self, archive: Archive, accounts: list[AssayAccount]) -> Iterator[Looks]:
+    def _of_archive(self, archive: Archive, accounts: list[AssayAccount]) -> Iterator[OrderChecks]:
         store = archive.get_store()
         archive_id = known_archive_id(store, archive.prefix)
         if archive_id is None:
@@ -84,11 +84,11 @@ class _Reader:
                 self._seen.add((archive_id, ledgers.log))
                 yield self._of_ledgers(archive, ledgers, accounts)
 
-    def _of_ledgers(self, archive: Archive, ledgers: Ledgers, accounts: list[AssayAccount]) -> Looks:
+    def _of_ledgers(self, archive: Archive, ledgers: Ledgers, accounts: list[AssayAccount]) -> OrderChecks:
         logs, damaged = read_logs(ledgers)
         recorded = of_logs(logs, damaged)
         if not (self.thorough or recorded.items or any(log.state.surplus for log in logs)):
-            return Looks(notes=recorded.notes, complete=recorded.complete, paid=recorded.paid)
+            return OrderChecks(notes=recorded.notes, complete=recorded.complete, paid=recorded.paid)
         services = {bound.service for bound in ledgers.list_owners() if bound.log == ledgers.log}
         why = _NOT_ASKED
         for credentials in (account.credentials for account in accounts):
@@ -97,11 +97,13 @@ class _Reader:
                     continue
                 open_ledgers(credentials, archive)  # refuses the token of another organisation
                 with credentials.get_client() as service:
-                    looks = look_at_orders(logs, service)
+                    checks = check_orders(logs, service)
                 return replace(
-                    looks, notes=(*damaged, *looks.notes), complete=recorded.complete, paid=recorded.paid
+                    checks, notes=(*damaged, *checks.notes), complete=recorded.complete, paid=recorded.paid
                 )
             except AssayError as error:
                 why = f"the service could not be asked, so this is what the archive has: {error.message}"
         notes = (*damaged, why) if recorded.items else damaged
-        return Looks(recorded=recorded.items, notes=notes, complete=recorded.complete, paid=recorded.paid)
+        return OrderChecks(
+            recorded=recorded.items, notes=notes, complete=recorded.complete, paid=recorded.paid
+        )

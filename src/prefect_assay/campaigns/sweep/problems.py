@@ -17,7 +17,7 @@ from prefect_assay.blocks.wallets import WALLETS, PaymentWallet
 from prefect_assay.campaigns.problems import find, kinds
 from prefect_assay.campaigns.problems.problem import AlertLimits, Problem
 from prefect_assay.campaigns.problems.saved import read_saved
-from prefect_assay.campaigns.runs.starting import find_obstacles, own_deployments
+from prefect_assay.campaigns.runs.starting import find_obstacles, read_own_deployments
 from prefect_assay.campaigns.sweep.open_campaigns import OpenCampaign, SavedArchive
 from prefect_assay.campaigns.sweep.saved_blocks import load_account
 from prefect_assay.campaigns.sweep.waking import Feeds
@@ -67,7 +67,7 @@ def list_problems(client: SyncPrefectClient, now: datetime) -> tuple[Problem, ..
 
 def cannot_start(client: SyncPrefectClient, now: datetime) -> list[Problem]:
     """What keeps the runs of our deployments from starting."""
-    obstacles = find_obstacles(client, own_deployments(client), now)
+    obstacles = find_obstacles(client, read_own_deployments(client), now)
     return [find.cannot_start(one.subject, one.text, one.next_step, now) for one in obstacles]
 
 
@@ -171,7 +171,11 @@ class Problems:
             if campaign.log.what is StartedKind.CAMPAIGN and (block := campaign.account):
                 by_block.setdefault(block, []).append(campaign)
         for block, of_block in sorted(by_block.items()):
-            self._look(kinds.SERVICE_UNREACHABLE, partial(self._read_service, client, block, of_block), block)
+            self._look(
+                kinds.SERVICE_UNREACHABLE,
+                partial(self._find_service_problems, client, block, of_block),
+                block,
+            )
         archives = {campaign.archive.name: campaign.archive for campaign in campaigns}
         for archive in archives.values():
             self._probe(archive)
@@ -196,11 +200,13 @@ class Problems:
             self.problems.append(find.unreachable_archive(archive.name, error, self.now))
 
     def _note_failure(self, block: str, error: Exception) -> None:
-        found = find.failed_service(block, error, self.now)
-        self.problems += found
+        self.problems += find.failed_service(block, error, self.now)
         self.unclear |= {(kinds.TOKEN_EXPIRING, block), (kinds.SERVICE_UNREACHABLE, block)}
 
-    def _read_service(self, client: SyncPrefectClient, block: str, campaigns: list[OpenCampaign]) -> None:
+    def _find_service_problems(
+        self, client: SyncPrefectClient, block: str, campaigns: list[OpenCampaign]
+    ) -> None:
+        """Add the problems of one account: a token that expires, and the orders of its campaigns."""
         with load_account(client, block).credentials.get_client() as service:
             try:
                 expires = service.tokens.whoami().token_expires_at
@@ -208,9 +214,9 @@ class Problems:
                 self.unclear.add((kinds.TOKEN_EXPIRING, block))
             else:
                 self.problems += find.expiring_token(block, expires, self.now, self.limits)
-            self._read_orders(service, campaigns)
+            self._find_order_problems(service, campaigns)
 
-    def _read_orders(self, service: AssayClient, campaigns: list[OpenCampaign]) -> None:
+    def _find_order_problems(self, service: AssayClient, campaigns: list[OpenCampaign]) -> None:
         open_orders = {
             experiment: (campaign, ledger)
             for campaign in campaigns

@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Crashed
 
-from prefect_assay.blocks.deployment_runs import no_deployment, start_run
+from prefect_assay.blocks.deployment_runs import make_missing_deployment_error, start_run
 from prefect_assay.campaigns.problems.find import SILENT_AFTER
 from prefect_assay.campaigns.runs.heartbeats import is_silent
 from prefect_assay.campaigns.runs.queries import (
@@ -164,7 +164,7 @@ class Restarts:
         if started is None or started.deployment is None:
             return None
         if self._deployment(started.deployment) is None:
-            raise no_deployment(started.deployment)
+            raise make_missing_deployment_error(started.deployment)
         run = start_run(
             started.deployment,
             parameters_of(self.client, started),

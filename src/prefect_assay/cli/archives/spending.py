@@ -19,7 +19,7 @@ from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.errors import InputError
 from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started
-from prefect_assay.orders.ledger.open_money import of_logs, status_words
+from prefect_assay.orders.ledger.open_money import describe_status, of_logs
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.service.words import many
@@ -105,7 +105,9 @@ def show_spending(
         write_table(csv_file, orders_csv(lines), len(lines))
         return
     money = of_logs(logs)
-    window = window_of(ledgers, chosen.policy if chosen else None, days=days, now=datetime.now(UTC))
+    window = sum_rolling_payments(
+        ledgers, chosen.policy if chosen else None, days=days, now=datetime.now(UTC)
+    )
     if as_json:
         shown = {"orders": [asdict(line) for line in lines], "window": asdict(window)}
         print_json(shown | {"open_money": money_as_json(money)})
@@ -116,13 +118,13 @@ def show_spending(
     make_plain_console().print(describe_sum(window, any_order=bool(lines)))
 
 
-def window_of(
+def sum_rolling_payments(
     ledgers: Iterable[Ledgers], policy: "SpendingPolicy | None", *, days: int | None, now: datetime
 ) -> Window:
-    """The sum of the window, compared with the policy's cap."""
+    """Read the machine payments of the last days from all budgets, and what the policy's cap leaves."""
     length = days or (policy.rolling_days if policy else DEFAULT_DAYS)
     since = now - timedelta(days=length)
-    counted = sum(b.budget.read().paid_cents(since) for b in ledgers)
+    counted = sum(one.budget.read().paid_cents(since) for one in ledgers)
     cap = policy.rolling_cents if policy else None
     return Window(
         days=length,
@@ -193,7 +195,7 @@ def _make_line(ledger: OrderLedger, starts: Mapping[str, Started]) -> OrderLine:
         experiment_id=ordered.experiment_id if ordered else None,
         invoice_id=state.invoice_id,
         rail=str(rail) if rail else None,
-        state=status_words(state),
+        state=describe_status(state),
         experiment_code=state.delivered.experiment_code if state.delivered else None,
         amount_cents=state.amount_cents,
         ordered_at=ordered.at.isoformat(timespec="seconds") if ordered else None,

@@ -15,7 +15,7 @@ from prefect_assay.campaigns.approval.answers import (
 from prefect_assay.campaigns.approval.purchase_text import purchase_rows
 from prefect_assay.campaigns.approval.questions import estimate_of_order
 from prefect_assay.campaigns.approval.terms import account_in
-from prefect_assay.campaigns.stop import round_logs
+from prefect_assay.campaigns.stop import read_round_logs
 from prefect_assay.campaigns.sweep.saved_blocks import account_of
 from prefect_assay.cli.asking import parse_cents, require_consent, user_name
 from prefect_assay.cli.campaigns.find import find_logs
@@ -60,7 +60,9 @@ def show_and_answer(which: str, request: AnswerRequest, *, as_json: bool) -> Non
     person = request.by or user_name()
     with api_errors(), get_client(sync_client=True) as client:
         logs = [
-            log for found in find_logs(client, which, request.archive) for log in (found, *round_logs(found))
+            log
+            for found in find_logs(client, which, request.archive)
+            for log in (found, *read_round_logs(found))
         ]
         questions = [question for log in logs for question in questions_of(log)]
         for log in logs:

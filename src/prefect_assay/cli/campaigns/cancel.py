@@ -9,7 +9,7 @@ from prefect.client.schemas.objects import FlowRun
 from rich.text import Text
 
 from prefect_assay.campaigns.runs.states import cancel_run, has_ended
-from prefect_assay.campaigns.stop import OrderRemains, StopReport, round_logs, stop_log
+from prefect_assay.campaigns.stop import OrderRemains, StopReport, read_round_logs, stop_log
 from prefect_assay.campaigns.sweep.saved_blocks import account_of
 from prefect_assay.cli.asking import require_consent, user_name
 from prefect_assay.cli.campaigns.find import Named, find_named, name_account, open_archives
@@ -113,7 +113,7 @@ def _stop(client: SyncPrefectClient, log: CampaignLog, person: str) -> StopRepor
 
 
 def _campaigns_of(log: CampaignLog) -> list[str]:
-    return [log.name] if log.what is StartedKind.CAMPAIGN else [one.name for one in round_logs(log)]
+    return [log.name] if log.what is StartedKind.CAMPAIGN else [one.name for one in read_round_logs(log)]
 
 
 def _confirm(logs: Sequence[CampaignLog], runs: Sequence[FlowRun], *, scheduled: bool) -> None:

@@ -82,7 +82,7 @@ class Archives:
     def logs_of(self, name: str, kinds: Iterable[StartedKind] = tuple(StartedKind)) -> list[CampaignLog]:
         """The logs of the campaign and the loop of an id, read."""
         kinds = tuple(kinds)
-        return self.collect(lambda place: list(_begun(place, name, kinds)))
+        return self.collect(lambda place: list(_read_begun_logs(place, name, kinds)))
 
     def logs_with_run(self, run_id: str) -> list[CampaignLog]:
         """The logs of what a flow run has carried, read; every log is read for that."""
@@ -100,7 +100,8 @@ class Archives:
             raise error
 
 
-def _begun(place: Place, name: str, kinds: tuple[StartedKind, ...]) -> Iterator[CampaignLog]:
+def _read_begun_logs(place: Place, name: str, kinds: tuple[StartedKind, ...]) -> Iterator[CampaignLog]:
+    """Read the logs of this name in the archive, and yield those that have a start."""
     for kind in kinds:
         log = CampaignLog(place.store, place.prefix, name, kind)
         if log.read().started is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from rich.text import Text
 
@@ -107,7 +107,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         asks = bool(purchase.new) and (unasked_cents or 0) < purchase.total_cents
         campaign_id = purchase.campaign_id
         if here and asks:
-            _refuse_to_ask(purchase.total_cents)
+            _raise_over_limit(purchase.total_cents)
         if request.reopen:
             _reopen_campaign(account.archive, campaign_id)
         refuse_stopped(account.archive, campaign_id)
@@ -152,7 +152,7 @@ def _approve_price(
     return unasked_cents, [f"{APPROVED_TAG}--max-usd"] if covers else []
 
 
-def _refuse_to_ask(total_cents: int) -> None:
+def _raise_over_limit(total_cents: int) -> NoReturn:
     raise InputError(
         f"nothing was ordered: it costs {usd(total_cents)} without VAT, and with --here nobody can be asked later. To order "
         f"it, repeat the command with --max-usd {total_cents / 100:.2f} --yes"

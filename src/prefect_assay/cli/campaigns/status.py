@@ -217,10 +217,10 @@ def _read_open_money(client: SyncPrefectClient | None, archives: Archives) -> Op
         return find_open_money(client)
     from prefect_assay.orders.ledger import Ledgers
     from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-    from prefect_assay.orders.open_items import join_parts
+    from prefect_assay.orders.open_items import merge_open_money
 
     ledgers = archives.collect(lambda place: Ledgers.list_all(place.store, place.prefix))
-    return join_parts(of_logs(*read_logs(one)) for one in ledgers)
+    return merge_open_money(of_logs(*read_logs(one)) for one in ledgers)
 
 
 def _with_service(known: Known, account: str) -> Known:
@@ -302,8 +302,8 @@ def _list_sentences(view: CampaignView) -> Iterator[str]:
         yield f"asks: {question.subject}{amount} Answer it by {question.expires_at:%Y-%m-%d %H:%M} UTC, by the service's clock"
     if view.invoiced_cents or view.paid_cents:
         yield f"billed {usd(max(view.invoiced_cents, view.paid_cents))}, paid {usd(view.paid_cents)}"
-    if view.expected:
-        yield f"next results about {expected_day(view.expected, view.terms)}"
+    if view.results_expected_at:
+        yield f"next results about {expected_day(view.results_expected_at, view.terms)}"
     if view.restarts and view.run:
         why = f": {view.run.why}" if view.run.why else ""
         yield f"the sweep has started {many(view.restarts, 'further run')} of it{why}"

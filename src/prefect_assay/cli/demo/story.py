@@ -37,7 +37,7 @@ from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import ExperimentStatus, ExperimentType, Method
 from prefect_assay.service.words import in_words, many
-from prefect_assay.tasks.collate import kept_plan, kept_table
+from prefect_assay.tasks.collate import kept_plan, read_campaign_table
 
 CAMPAIGN: Final = "egfr-round1"
 TARGET: Final = "Human EGFR, extracellular domain"
@@ -79,7 +79,7 @@ class Story:
         with get_client(sync_client=True) as client, account.credentials.get_client() as service:
             log = CampaignLog(self._archive.get_store(), "", CAMPAIGN)
             watch = CampaignWatch(self._stack, client, run.id, log)
-            plan = self._show_designs(watch)
+            plan = self._wait_for_plan(watch)
             order = self._show_order(watch, service, plan, open_ledgers(account.credentials, self._archive))
             self._show_payment(watch, service, order)
             self._show_sleep(watch)
@@ -99,7 +99,8 @@ class Story:
             "spend_up_to_usd": CAP_CENTS / 100,
         }
 
-    def _show_designs(self, watch: CampaignWatch) -> Plan:
+    def _wait_for_plan(self, watch: CampaignWatch) -> Plan:
+        """Print the order's step, wait until the campaign has archived its plan, and return it."""
         sequences = read_sequences(str(self._designs))
         self._step("Order", f"{many(len(sequences), 'design')} against {TARGET}, binding affinity by BLI")
         with self._console.status("The campaign reads and checks the designs …"):
@@ -204,7 +205,7 @@ class Story:
         self._line(f"campaign {ended.name}: [bold green]{ended.progress}[/bold green], {ended.outcome}")
 
     def _show_results(self) -> None:
-        table = kept_table(self._archive, CAMPAIGN)
+        table = read_campaign_table(self._archive, CAMPAIGN)
         if table is None:
             raise ConfigurationError(f"the campaign completed and {self._folder} holds no table")
         self._step("Results", "measured values of real designs, from the archived table")
@@ -228,7 +229,7 @@ class Story:
 
     def _show_report(self) -> None:
         kept = kept_report(LocalStore(self._folder), "", CAMPAIGN)
-        table = kept_table(self._archive, CAMPAIGN)
+        table = read_campaign_table(self._archive, CAMPAIGN)
         if kept is None or REPORT_PATH not in kept.files or table is None:
             raise ConfigurationError(f"the campaign completed and {self._folder} holds no report of it")
         self._step("Report", "one HTML file without network: results, curves, payments, methods, checksums")

@@ -40,7 +40,9 @@ HitLimit = Annotated[
 MethodColumn = Annotated[str | None, typer.Option(help="The column that names the method. Default: method.")]
 
 
-def _make_goal(score: str | None, *, higher_is_better: bool | None, **others: object) -> dict[str, object]:
+def _make_selection_settings(
+    score: str | None, *, higher_is_better: bool | None, **others: object
+) -> dict[str, object]:
     """What is looked for, as settings of a selection; refuses the direction of a score that is not named."""
     if score is None:
         refuse_direction(higher_is_better, "it belongs to --score-column")
@@ -233,7 +235,7 @@ def designs_backtest(
 ) -> None:
     """Play purchases on a table of measured designs, by families, with all policies: which one would have found most?"""
     with report_errors(as_json=as_json):
-        chosen = _make_goal(
+        chosen = _make_selection_settings(
             score,
             higher_is_better=higher_is_better,
             method_column=method_column,
@@ -276,12 +278,12 @@ def designs_history(
     """Show what became of earlier proposals: hit rates per method, and scores against what was measured."""
     with report_errors(as_json=as_json):
         from prefect_assay.cli.designs.history import show_history
-        from prefect_assay.cli.designs.select import settings_of
+        from prefect_assay.cli.designs.select import make_settings
 
         show_history(
             path,
             archive,
-            settings_of({"objective": objective, "hit_limit": hit_limit}),
+            make_settings({"objective": objective, "hit_limit": hit_limit}),
             account=account,
             loop=loop,
             columns=score or (),

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.analysis.selection import History, read_history
-from prefect_assay.cli.designs.select import expand_home, settings_of
+from prefect_assay.cli.designs.select import expand_home, make_settings
 from prefect_assay.cli.output import TerminalConsole, drop_infinite, make_plain_console, print_json
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.words import many
@@ -25,7 +25,7 @@ def play_policies(
 ) -> None:
     """Play all policies, and print what they found and which one to take."""
     history = read_history(*map(expand_home, tables), kd_unit=kd_unit)
-    settings = settings_of(chosen)
+    settings = make_settings(chosen)
     if not as_json:  # also of a table that cannot be played: a word that is not read may be the reason
         _print_notes(history)
     try:

@@ -68,7 +68,7 @@ def show_selection(
             make_plain_console().print(f"pool: {line}", style="yellow")
 
 
-def settings_of(chosen: Mapping[str, Any]) -> SelectionSettings:
+def make_settings(chosen: Mapping[str, Any]) -> SelectionSettings:
     """The settings that options give; InputError names the option that is wrong."""
     try:
         return SelectionSettings.model_validate(dict(chosen))

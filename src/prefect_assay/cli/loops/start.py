@@ -139,7 +139,7 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         )
         if not request.reopen:
             _refuse_canceled(account.archive, request.loop_id)
-        offer_rounds(request, rounds, account, budget_cents, as_json=as_json)
+        show_rounds_and_confirm(request, rounds, account, budget_cents, as_json=as_json)
         if request.reopen:
             _reopen_loop(account.archive, request.loop_id)
         parameters = {
@@ -200,7 +200,7 @@ def _reopen_loop(archive: "Archive", loop_id: str) -> None:
             reopen_campaign(archive, log.name, person=person)
 
 
-def offer_rounds(
+def show_rounds_and_confirm(
     request: LoopRequest,
     rounds: LoopOptions,
     account: "AssayAccount",

@@ -35,7 +35,7 @@ from prefect_assay.campaigns.runs.queries import (
     unreadable_runs,
     why_unreadable,
 )
-from prefect_assay.campaigns.runs.starting import find_obstacles, own_deployments
+from prefect_assay.campaigns.runs.starting import find_obstacles, read_own_deployments
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
@@ -167,7 +167,7 @@ def _check_clock(what: str, headers: Mapping[str, str]) -> Line:
 
 
 def _check_worker(client: SyncPrefectClient) -> Iterator[Line]:
-    deployments = own_deployments(client)
+    deployments = read_own_deployments(client)
     for flow in (flow for flow, deployment in deployments.items() if deployment is None):
         yield Line("deployment", ok=False, text=f"{flow} is not deployed", next_step="prefect-assay deploy")
     obstacles = find_obstacles(client, deployments, datetime.now(UTC))
@@ -179,7 +179,7 @@ def _check_worker(client: SyncPrefectClient) -> Iterator[Line]:
 
 
 def _check_schedule(client: SyncPrefectClient) -> Iterator[Line]:
-    sweep = own_deployments(client)["sweep"]
+    sweep = read_own_deployments(client)["sweep"]
     if sweep is None:
         return  # named already
     swept = read_saved(client).swept
@@ -323,7 +323,7 @@ def _silence_of(block: WebhookEndpoint) -> str | None:
 
 def _explain_refusal(block: WebhookEndpoint, word: str) -> str | None:
     """Why the receiver refuses what is signed with the block's key under the service's word; None if it does not."""
-    address, secret = block.for_order(_NO_ORDER)
+    address, secret = block.derive_for_order(_NO_ORDER)
     body = b'{"event": "prefect-assay check"}'  # signed, but no delivery: it wakes nothing
     signature = {WireWords(service=word).header("Signature"): sign(body, secret.get_secret_value())}
     try:

@@ -243,7 +243,7 @@ def _ask_archive(given: Answers, account: "AssayAccount | None") -> "Archive":
     try:
         kind: type[Archive] = type(saved) if place is None and saved else get_archive_kind(place or "")
         if place is not None:
-            fields |= kind.read_address(place)
+            fields |= kind.parse_address(place)
     except InputError as error:
         raise InputError(f"--archive: {error}") from None
     if given.s3_endpoint is not None and "endpoint_url" not in kind.model_fields:
@@ -357,16 +357,16 @@ def _fill_forms(given: Answers) -> list[str]:
     """Make the account the default of the deployed forms, for everybody who uses them; what somebody has chosen stays."""
     from prefect.client.orchestration import get_client
 
-    from prefect_assay.deployments.presets import preset_account
+    from prefect_assay.deployments.presets import fill_account_into_forms
 
     if given.forms is False or (given.forms is None and not sys.stdin.isatty()):
         return []
     with get_client(sync_client=True) as client:
-        filled = preset_account(client, given.name, dry_run=True)
+        filled = fill_account_into_forms(client, given.name, dry_run=True)
         question = f"Fill this account into the forms of {' and '.join(filled)}, for everybody who uses them?"
         if not filled or not (given.forms or typer.confirm(question, default=True)):
             return []
-        preset_account(client, given.name)
+        fill_account_into_forms(client, given.name)
     return [f"The form of {name} has the account {given.name}" for name in filled]
 
 

@@ -69,7 +69,7 @@ def run_lab(
     try:
         ready = _print_introduction(process.stdout, in_blocks=save_blocks)
         if ready and save_blocks:
-            _save_account(ready, receiver)
+            _save_lab_account(ready, receiver)
         process.wait()
         raise ConfigurationError(f"the lab ended with code {process.returncode}; its output is above")
     except KeyboardInterrupt:
@@ -105,7 +105,7 @@ def _print_introduction(output: IO[str] | None, *, in_blocks: bool) -> dict[str,
     return ready
 
 
-def _save_account(ready: dict[str, Any], receiver: str | None) -> None:
+def _save_lab_account(ready: dict[str, Any], receiver: str | None) -> None:
     """Everything that a campaign at this lab takes, as an account."""
     with api_errors():
         from prefect.settings import get_current_settings

@@ -29,7 +29,7 @@ def change_block(kind: type[B], saved: B | None, **given: object) -> B:
 def save_block(block: B, name: str) -> tuple[B, str]:
     """Save a block under this name; the saved one, and whether it is `new`, `replaced` or `unchanged`."""
     before = find_block(type(block), name)
-    if before is not None and _compare_fields(before) == _compare_fields(block):
+    if before is not None and _list_comparable_fields(before) == _list_comparable_fields(block):
         return before, "unchanged"
     block.save(name, overwrite=True)
     return block, "new" if before is None else "replaced"
@@ -98,10 +98,10 @@ def new_lab_wallet() -> "X402Wallet":
     return X402Wallet(private_key=key, networks=[offer.network], assets=[offer.asset], pay_to=[offer.pay_to])
 
 
-def _compare_fields(block: Block) -> dict[str, object]:
-    # Equal secrets are equal; the id and the name of the saved block do not count.
+def _list_comparable_fields(block: Block) -> dict[str, object]:
+    """The fields of a block and of its nested blocks, without ids and names, for comparison; equal secrets are equal."""
     values = ((name, getattr(block, name)) for name in type(block).model_fields)
     return {
-        name: (type(value), _compare_fields(value)) if isinstance(value, Block) else value
+        name: (type(value), _list_comparable_fields(value)) if isinstance(value, Block) else value
         for name, value in values
     }

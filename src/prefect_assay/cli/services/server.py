@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Final
 from prefect_assay.cli.prefect_api import check_client_variables, refuse_unusable_auth
 from prefect_assay.cli.services.password import protect_api
 from prefect_assay.cli.services.receiver_address import refuse_taken_port
-from prefect_assay.deployments.settings_files import ANALYTICS, EMBEDDED, SQLITE, set_defaults, settings_of
+from prefect_assay.deployments.settings_files import (
+    ANALYTICS,
+    EMBEDDED,
+    SQLITE,
+    read_shipped_settings,
+    set_defaults,
+)
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.web_origin import OwnPagesOnly, own_names
 
@@ -69,7 +75,7 @@ def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
     set_defaults(
         {
             # With any database; several servers that share one have others (postgres.env).
-            **{name: settings_of(EMBEDDED)[name] for name in (ANALYTICS, _LEASES)},
+            **{name: read_shipped_settings(EMBEDDED)[name] for name in (ANALYTICS, _LEASES)},
             # Relative: the UI asks the address that its page came from.
             _UI_API_URL: api.base_path or "/api",
             # By default Prefect lets every page read its answers; a browser may keep such an answer for other pages.
@@ -159,12 +165,12 @@ def server_database() -> Iterator[None]:
     database = None if configured else _embedded_database()
     if database is None:
         if not configured or configured.startswith("sqlite"):
-            set_defaults(settings_of(SQLITE))
+            set_defaults(read_shipped_settings(SQLITE))
         yield
         return
     try:
         database.keep_running()
-        set_defaults({**settings_of(EMBEDDED), URL: database.url})
+        set_defaults({**read_shipped_settings(EMBEDDED), URL: database.url})
         yield
     finally:
         database.stop()

@@ -92,7 +92,7 @@ def run_up(
 
     from prefect_assay.cli.prefect_api import check_client_variables
     from prefect_assay.cli.services.server import keep_home_private
-    from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
+    from prefect_assay.deployments.settings_files import RUNNER, read_shipped_settings, set_defaults
     from prefect_assay.deployments.work_pool import (
         FLOW_QUEUE,
         SWEEP_LIMIT,
@@ -112,7 +112,7 @@ def run_up(
     )
     receiver = ["receiver", "--host", receiver_host, "--port", str(receiver_port)]
     receiver += ["--keys-file", str(signing_keys(home.parent).file), *names]
-    set_defaults(settings_of(RUNNER))  # for the workers
+    set_defaults(read_shipped_settings(RUNNER))  # for the workers
     parts = {
         "worker": worker_command(FLOW_QUEUE, worker_limit or default_limit()),
         "sweeper": worker_command(SWEEP_QUEUE, SWEEP_LIMIT),
@@ -154,7 +154,7 @@ def _find_api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
     configured = get_current_settings().api.url
     here = not configured or urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
     if here and not (configured and is_answering(f"{configured}/health")):
-        _refuse_other_path(configured)
+        _check_api_path(configured)
     if not configured:
         # A server of somebody else that listens there would get the deployments of this installation.
         refuse_taken_port(_HOST, port or _PORT)
@@ -171,7 +171,7 @@ def _find_api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
     return configured, False, (f"the Prefect server at {configured} is used; none is started",)
 
 
-def _refuse_other_path(configured: str | None) -> None:
+def _check_api_path(configured: str | None) -> None:
     """Raise ConfigurationError where the server that `up` starts would not answer at the address that others ask."""
     from prefect.settings import get_current_settings
 
@@ -212,7 +212,7 @@ def _end_leftovers(parts: Mapping[str, tuple[int, str]]) -> None:
     for pid, start in parts.values():
         with contextlib.suppress(psutil.NoSuchProcess):
             part = psutil.Process(pid)
-            if start == _start_of(part):  # else another process has its id by now
+            if start == _read_process_start(part):  # else another process has its id by now
                 below = list_descendants(pid)
                 part.terminate()
                 with contextlib.suppress(psutil.TimeoutExpired):
@@ -222,8 +222,11 @@ def _end_leftovers(parts: Mapping[str, tuple[int, str]]) -> None:
                         process.kill()
 
 
-def _start_of(process: psutil.Process) -> str:
-    """When a process was started. On Linux psutil adds the boot's time, which changes when the clock is set."""
+def _read_process_start(process: psutil.Process) -> str:
+    """A text that stays the same as long as a pid is the same process.
+
+    On Linux it is no time of psutil's, which adds the boot's time and changes when the clock is set.
+    """
     try:
         _, _, after_name = Path(f"/proc/{process.pid}/stat").read_text(errors="replace").rpartition(")")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -239,7 +242,8 @@ class _Log:
     path: Path
     at: int = 0
 
-    def lines(self) -> list[str]:
+    def read_new_lines(self) -> list[str]:
+        """Read the lines written since the last call; empties the file beyond `_LOG_BYTES_MAX`."""
         try:
             with self.path.open("r+b") as log:
                 log.seek(self.at)
@@ -274,7 +278,7 @@ class _Installation:
         """The server first: everything else talks to it."""
         if "server" in self.parts:
             self._launch("server")
-        self._until_ready()
+        self._wait_for_server()
         self._deploy()
         self._read_word()
         for name in self.parts:
@@ -326,7 +330,7 @@ class _Installation:
         self._processes.stop(name)  # what it has left behind
         self._launch(name)
 
-    def _until_ready(self) -> None:
+    def _wait_for_server(self) -> None:
         def ready() -> bool:
             self._show()
             return is_answering(f"{self.api}/health")
@@ -388,14 +392,14 @@ class _Installation:
             if self._processes.running(name):
                 pid = self._processes[name].pid
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    found[name] = (pid, _start_of(psutil.Process(pid)))
+                    found[name] = (pid, _read_process_start(psutil.Process(pid)))
         self.state.truncate(0)
         self.state.write(json.dumps(found))
         self.state.flush()
 
     def _show(self) -> None:
         for name, log in self._logs.items():
-            for line in log.lines():
+            for line in log.read_new_lines():
                 # Its next step, with indented commands, is the workers, which are parts here.
                 if line.strip() and not (name == "deploy" and line.startswith(("Next:", "  "))):
                     self._print(name, line, _COLORS[name])

@@ -24,7 +24,7 @@ def find_contradiction(ledger: "OrderLedger") -> tuple[Question, bool] | None:
     is_payment = (
         lost and reservation is not None and reservation.paid_at is not None and ledger.state.settled is None
     )
-    facts = {f"order {one.order_key}": usd(reservation_of(one).cents) for one in orders}
+    facts = {f"order {one.order_key}": usd(make_reservation(one).cents) for one in orders}
     if reservation is not None:
         facts["reserved in the budget"] = usd(reservation.cents)
     which = "has lost records that its budget knows" if lost else "has orders that its budget does not know"
@@ -62,7 +62,7 @@ def contradicting_orders(ledger: "OrderLedger") -> tuple["OrderLedger", ...]:
     return tuple(lost)
 
 
-def reservation_of(ledger: "OrderLedger") -> Reservation:
+def make_reservation(ledger: "OrderLedger") -> Reservation:
     """The reservation that an order's log asks for."""
     state = ledger.read()
     payment = state.payment

@@ -138,14 +138,14 @@ class Budget:
     def note_action(self, order_key: str, campaign_id: str, action: str) -> None:
         """Note the record of an order that precedes an action, so that a log that has lost it is found out."""
 
-        def decide(state: BudgetState) -> BudgetRecord | None:
+        def note_unless_noted(state: BudgetState) -> BudgetRecord | None:
             before = state.reservations.get(order_key) or Reservation(
                 order_key=order_key, campaign_id=campaign_id, cents=0
             )
             noted = before.model_copy(update={"action": action})
             return None if noted == state.reservations.get(order_key) else Reserved(reservation=noted)
 
-        self._append(decide)
+        self._append(note_unless_noted)
 
     def restore(self, reservation: Reservation) -> None:
         """Write the reservation of an order again, as its log has it and a person has confirmed."""

@@ -103,7 +103,7 @@ def item_of(ledger: OrderLedger) -> OpenItem | None:  # noqa: PLR0911, C901 - on
             return _make_item(ledger, OpenKind.TO_PAY, state.ordered.at, "its payment was refused")
         case Unpaid() if state.withdrawn:
             return None
-        case Unpaid() if state.billed:
+        case Unpaid() if state.is_accepted:
             return _make_item(
                 ledger, OpenKind.TO_PAY, state.invoiced.at if state.invoiced else state.ordered.at
             )
@@ -113,7 +113,7 @@ def item_of(ledger: OrderLedger) -> OpenItem | None:  # noqa: PLR0911, C901 - on
             assert_never(state)
 
 
-def status_words(state: OrderState) -> str:  # noqa: PLR0911 - one answer per state
+def describe_status(state: OrderState) -> str:  # noqa: PLR0911 - one answer per state
     """Where an order stands by its log, in the words of the list of open money."""
     match state:
         case Paid():
@@ -125,7 +125,7 @@ def status_words(state: OrderState) -> str:  # noqa: PLR0911 - one answer per st
         case Unpaid() | NotOrdered() if state.withdrawn:
             return "quote came to nothing"
         case Unpaid():
-            return WORDS[OpenKind.TO_PAY if state.billed else OpenKind.QUOTE]
+            return WORDS[OpenKind.TO_PAY if state.is_accepted else OpenKind.QUOTE]
         case NotOrdered() if state.open_attempts:
             return f"order sent, {WORDS[OpenKind.UNSURE]}"
         case NotOrdered() | NotBegun():

@@ -31,7 +31,7 @@ from prefect_assay.errors import (
     PaymentOutcomeUnknown,
 )
 from prefect_assay.orders.job import PaymentState
-from prefect_assay.orders.ledger.agreement import contradicting_orders, find_contradiction, reservation_of
+from prefect_assay.orders.ledger.agreement import contradicting_orders, find_contradiction, make_reservation
 from prefect_assay.orders.ledger.archive_identity import Bound, Identity
 from prefect_assay.orders.ledger.budget import Budget, Reservation
 from prefect_assay.orders.ledger.log import (
@@ -121,7 +121,7 @@ class OrderLedger:
             lambda state: reopened if state.stopped or (state.withdrawn and state.ordered is None) else None
         )
 
-    def retry_refused(self, why: str) -> None:
+    def allow_retry(self, why: str) -> None:
         """Let an order that was refused before it was ordered be tried again, unless a person has canceled it."""
         again = Reopened(person=why)
         if not self.read().withdrawn:
@@ -202,7 +202,7 @@ class OrderLedger:
         """Write the budget again from the logs, as a person has decided after comparing them with the service."""
         known = self.ledgers.budget.read().reservations
         for ledger in contradicting_orders(self):
-            new = reservation_of(ledger)
+            new = make_reservation(ledger)
             had = known.get(ledger.order_key)  # what a log has lost still counts against the caps
             self.ledgers.budget.restore(had.model_copy(update={"action": new.action}) if had else new)
 
@@ -440,8 +440,11 @@ class PaymentLedger:
             return None
         return self._ledger.state.payment
 
-    def end(self, entry: LedgerEntry, state: AttemptEnd, *, remark: str | None = None) -> bool:
-        """See `Ledger`."""
+    def record_outcome(self, entry: LedgerEntry, state: AttemptEnd, *, remark: str | None = None) -> bool:
+        """Record that a payment's outcome is unknown, or that it failed and its reservation is released.
+
+        False if nothing was recorded.
+        """
         match state:
             case PaymentState.UNKNOWN:
                 return self._record_end(entry, InDoubt(remark=remark))
@@ -461,7 +464,7 @@ class PaymentLedger:
         )
         return written is not None
 
-    def paid(
+    def record_paid(
         self,
         invoice_id: str,
         amount_cents: int | None,
@@ -469,18 +472,21 @@ class PaymentLedger:
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> bool:
-        """See `Ledger`."""
-        by_machine = False
+        """Record the settled invoice of the order, and release its payment's reservation if no payment is in doubt.
 
-        def decide(state: OrderState) -> Settled | None:
-            nonlocal by_machine
-            by_machine = state.payment is not None and state.payment.in_doubt
+        False if nothing was recorded.
+        """
+        in_doubt = False
+
+        def make_settled_record(state: OrderState) -> Settled | None:
+            nonlocal in_doubt
+            in_doubt = state.payment is not None and state.payment.in_doubt
             if state.settled or state.ordered is None:
                 return None
             return Settled(invoice_id=invoice_id, amount_cents=amount_cents, receipt=receipt, remark=remark)
 
-        written = self._ledger.record(decide)
-        if written and not by_machine:
+        written = self._ledger.record(make_settled_record)
+        if written and not in_doubt:
             self._ledger.ledgers.budget.release(self._ledger.order_key, payment_only=True)
         return written is not None
 

@@ -81,7 +81,7 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         return bool(self.open_attempts) or (self.ordered is not None and not self.withdrawn)
 
     @property
-    def billed(self) -> bool:
+    def is_accepted(self) -> bool:
         """The order is accepted: by its create, by a confirmed quote, or because its invoice was seen."""
         if self.ordered is None or self.withdrawn:
             return False

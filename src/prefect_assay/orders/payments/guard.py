@@ -148,7 +148,7 @@ def check_clock(answer: PayAnswer, now: datetime) -> datetime:
     """The machine's time, unless the `Date` of an answer contradicts it or cannot be read; see `agreed_time`."""
     stated = sent_at(answer.headers)
     if stated is None and read_header(answer, "date"):
-        raise _clocks_differ(now, "the service's Date cannot be read", _NOT_PAID)
+        raise _make_clock_error(now, "the service's Date cannot be read", _NOT_PAID)
     return agreed_time(stated, now)
 
 
@@ -160,10 +160,10 @@ def agreed_time(stated: datetime | None, now: datetime, *, else_: str = _NOT_PAI
     """
     if stated is None or abs(stated - now) <= CLOCKS_DIFFER:
         return now
-    raise _clocks_differ(now, f"the service's is {stated:%Y-%m-%d %H:%M:%S} UTC", else_)
+    raise _make_clock_error(now, f"the service's is {stated:%Y-%m-%d %H:%M:%S} UTC", else_)
 
 
-def _clocks_differ(now: datetime, other: str, else_: str) -> ClockDiffers:
+def _make_clock_error(now: datetime, other: str, else_: str) -> ClockDiffers:
     return ClockDiffers(
         f"this machine's clock is {now:%Y-%m-%d %H:%M:%S} UTC, and {other}: {else_}, because the window of rolling_cents "
         "would be wrong. Set the clock (NTP), or pay the hosted invoice; a run that waits tries again"
@@ -297,9 +297,9 @@ def find_problems(
 ) -> tuple[str, ...]:
     """The problems of one offer; empty when it is acceptable."""
     problems = (
-        _check_amount(terms, cents),
+        _find_amount_problem(terms, cents),
         *rail.find_problems(terms, invoice_id=invoice.id, pay_url=pay_url(base_url, invoice.id)),
-        _check_window(terms, policy.max_valid_seconds, now),
+        _find_window_problem(terms, policy.max_valid_seconds, now),
     )
     return tuple(problem for problem in problems if problem)
 
@@ -312,14 +312,14 @@ def _same_authorisation(one: PaymentAttempt, other: PaymentAttempt) -> bool:
     return same(one) == same(other)
 
 
-def _check_amount(terms: Terms, cents: int) -> str | None:
+def _find_amount_problem(terms: Terms, cents: int) -> str | None:
     # The invoice's own amount equals `cents` already: check_invoice comes first.
     if terms.amount_units == cents * terms.units_per_cent:
         return None
     return f"the challenge asks for {terms.amount}, the invoice for {usd(cents)}"
 
 
-def _check_window(terms: Terms, longest: int, now: datetime) -> str | None:
+def _find_window_problem(terms: Terms, longest: int, now: datetime) -> str | None:
     seconds = terms.valid_seconds(now)
     if seconds <= 0:
         return f"it expired {-seconds} s ago"

@@ -166,11 +166,11 @@ class Ledger(Protocol):
         """
         ...
 
-    def end(self, entry: LedgerEntry, state: AttemptEnd, *, remark: str | None = None) -> bool:
+    def record_outcome(self, entry: LedgerEntry, state: AttemptEnd, *, remark: str | None = None) -> bool:
         """Record that the attempt ended without a paid invoice; False when the record has moved on already."""
         ...
 
-    def paid(
+    def record_paid(
         self,
         invoice_id: str,
         amount_cents: int | None,

@@ -89,7 +89,7 @@ class Reconciliation:
             if invoice.amount is None and entry is not None:  # the contract's invoice has none
                 invoice = invoice.model_copy(update={"amount": entry.amount_cents})
             if entry is None or entry.state is not PaymentState.SETTLED:
-                self.ledger.paid(
+                self.ledger.record_paid(
                     invoice.id,
                     invoice.amount,
                     receipt=receipt,
@@ -113,7 +113,7 @@ class Reconciliation:
     def record_end(self, entry: LedgerEntry, state: AttemptEnd, remark: str | None = None) -> bool:
         """Record how a payment ended; False when it cannot be recorded now."""
         try:
-            return self.ledger.end(entry, state, remark=remark)
+            return self.ledger.record_outcome(entry, state, remark=remark)
         except Exception:
             logger.exception("invoice %s: %s cannot be recorded now", entry.invoice_id, state.value)
             return False
