@@ -32,8 +32,8 @@ class AssayExperiment(StrictFields, _Job):
 
     Example:
         ```python
+        from prefect_assay import Assay
         from prefect_assay.blocks import AssayExperiment, AssayAccount
-        from prefect_assay.service.models.spec import Assay
 
         AssayExperiment(
             designs="designs.fasta",

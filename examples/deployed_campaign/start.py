@@ -5,9 +5,9 @@ Needs `prefect-assay up` in another terminal and an account that `prefect-assay 
 
 import sys
 
+from prefect_assay import Assay
 from prefect_assay.blocks import AssayAccount
 from prefect_assay.blocks.deployment_runs import start_run
-from prefect_assay.service.models.spec import Assay
 
 
 def main(designs: str, campaign_id: str, max_usd: float) -> str:

@@ -70,10 +70,10 @@ def prepare(folder: Path) -> None:
 def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
     """Run one loop and score what it bought."""
     from assay_lab.testing import LocalLab
+    from prefect_assay import Assay
     from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
     from prefect_assay.designs.options import CampaignOptions, LoopOptions, WaitingOptions
     from prefect_assay.flows import design_build_test
-    from prefect_assay.service.models.spec import Assay
 
     began = time.monotonic()
     os.environ["GB1_SEED"] = str(seed)

@@ -2,10 +2,10 @@
 
 import pytest
 
+from prefect_assay import Assay
 from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.errors import AssayError
 from prefect_assay.flows import campaign
-from prefect_assay.service.models.spec import Assay
 
 DESIGNS = ">design-1\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
 ASSAY = Assay(experiment_type="screening", target="Human EGFR, extracellular domain")

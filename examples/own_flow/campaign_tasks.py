@@ -8,10 +8,10 @@ from pydantic import SecretStr
 
 from assay_lab.rails.x402 import X402Settings
 from assay_lab.testing import LocalLab
+from prefect_assay import Assay
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
 from prefect_assay.orders.identity import experiment_name
 from prefect_assay.orders.job import OrderRoute
-from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks import (
     archive_experiment,

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from prefect_assay.errors import AssayError
     from prefect_assay.service.client import AssayClient
+    from prefect_assay.service.models.spec import Assay
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "Assay": "prefect_assay.service.models.spec",
     "AssayClient": "prefect_assay.service.client",
     "AssayError": "prefect_assay.errors",
 }
 
-__all__ = ["AssayClient", "AssayError", "__version__"]
+__all__ = ["Assay", "AssayClient", "AssayError", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
