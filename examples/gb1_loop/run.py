@@ -100,7 +100,7 @@ def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
         )
     problems = [f"round {line.name}: {line.problem}" for line in report.rounds if line.problem]
     if problems or len(report.rounds) != chosen.rounds:
-        raise SystemExit(f"seed {seed}: {'; '.join(problems) or report.stopped}")
+        raise SystemExit(f"seed {seed}: {'; '.join(problems) or report.stop_message}")
     return Played(seed, [scored(line.table) for line in report.rounds], time.monotonic() - began)
 
 

@@ -61,9 +61,9 @@ def _is_model(kind):
         ),
         (["estimate"], [Assay, ReadingOptions, SpendingOptions], {"--account", "--campaign-id", "--json"}),
         (["rehearse"], [Assay, ReadingOptions], {"--account", "--bundle", "--json"}),
-        (["sequences", "check"], [ReadingOptions], {"--type", "--json"}),
+        (["designs", "check"], [ReadingOptions], {"--type", "--json"}),
     ],
-    ids=["run", "loop", "estimate", "rehearse", "sequences check"],
+    ids=["run", "loop", "estimate", "rehearse", "designs check"],
 )
 def test_a_command_has_each_field_of_its_models_as_an_option_and_no_other(command, models, others):
     fields = [option for model in models for option in fields_of(model)]

@@ -123,7 +123,7 @@ def _printed_commands_work(output, folder):
         r"^ *(?:open it: )?((?:PREFECT_API_URL=\S+ )?prefect-assay .*?)(?:  .*)?$", output, re.MULTILINE
     )
     assert [re.search("prefect-assay ([a-z]+)", line)[1] for line in printed] == ["report", "status"]
-    for line in [*printed, "prefect-assay sequences check assay-demo/2/designs.fasta"]:
+    for line in [*printed, "prefect-assay designs check assay-demo/2/designs.fasta"]:
         assignments, _, words = line.rpartition("prefect-assay ")
         env = dict(one.split("=", 1) for one in assignments.split())
         done = subprocess.run(

@@ -14,7 +14,7 @@ import typer
 
 from prefect_assay.cli.archives.app import archive_app, archives
 from prefect_assay.cli.campaigns.app import campaigns
-from prefect_assay.cli.designs.app import catalog, custom_target_app, designs_app, sequences_app
+from prefect_assay.cli.designs.app import catalog, custom_target_app, designs_app
 from prefect_assay.cli.failures import report_errors
 from prefect_assay.cli.loops.app import loop_app
 from prefect_assay.cli.model_options import takes_models
@@ -116,7 +116,6 @@ for _room, _panel in (
     app.add_typer(_room)
 app.add_typer(archive_app, name="archive", rich_help_panel=_RESULTS)
 app.add_typer(custom_target_app, name="custom-target", rich_help_panel=_DESIGNS)
-app.add_typer(sequences_app, name="sequences", rich_help_panel=_DESIGNS)
 app.add_typer(designs_app, name="designs", rich_help_panel=_DESIGNS)
 
 

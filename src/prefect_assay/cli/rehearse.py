@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prefect_assay.campaigns.approval.terms import describe_account
 from prefect_assay.campaigns.rehearsal import Rehearsal, fields_as_json, make_bundle, rehearse_account
-from prefect_assay.cli.designs.sequences import check_locally, read_file
+from prefect_assay.cli.designs.check import check_locally, read_file
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_account

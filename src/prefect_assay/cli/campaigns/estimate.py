@@ -6,7 +6,7 @@ from prefect_assay.blocks.campaign_plan import split_into_experiments
 from prefect_assay.campaigns.approval.purchase import look_up_purchase
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.campaigns.purchase import show_purchase
-from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
+from prefect_assay.cli.designs.check import check_locally, read_file, warnings_of
 from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.designs import order_lines

@@ -15,7 +15,7 @@ from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.asking import is_at_terminal, parse_cents, require_consent, user_name
 from prefect_assay.cli.campaigns.estimate import look_up
 from prefect_assay.cli.campaigns.purchase import show_purchase
-from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
+from prefect_assay.cli.designs.check import check_locally, read_file, warnings_of
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import (

@@ -268,7 +268,7 @@ class Story:
         for command, what in (
             ("prefect-assay demo --keep", "the same, and everything stays up to look at in the Prefect UI"),
             (
-                f"prefect-assay sequences check {shlex.quote(self._short(self._designs))}",
+                f"prefect-assay designs check {shlex.quote(self._short(self._designs))}",
                 "check designs; name your own file",
             ),
             ("prefect-assay lab", "the lab alone, for your own code and tests"),

@@ -22,8 +22,9 @@ from prefect_assay.service.assays import Objective
 from prefect_assay.service.bounds import COUNT_MAX, NUMBER_MAX
 from prefect_assay.service.models.vocabulary import ExperimentType
 
-sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
-designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)
+designs_app = typer.Typer(
+    help="Check design files, and choose the designs of the next round.", no_args_is_help=True
+)
 custom_target_app = typer.Typer(
     help="Request a target that the catalog lacks, and follow the decision.", no_args_is_help=True
 )
@@ -120,9 +121,9 @@ def custom_target_status(
         show_requests(request_id, account=account, as_json=as_json)
 
 
-@sequences_app.command("check")
+@designs_app.command("check")
 @takes_models()
-def sequences_check(
+def designs_check(
     file: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
     *,
     experiment_type: Annotated[
@@ -133,9 +134,9 @@ def sequences_check(
 ) -> None:
     """Check a design file as a campaign would, without ordering anything; exit code 1 when it cannot be ordered."""
     with report_errors(as_json=as_json):
-        from prefect_assay.cli.designs.sequences import check_sequences
+        from prefect_assay.cli.designs.check import check_designs
 
-        check_sequences(file, experiment_type, reading, as_json=as_json)
+        check_designs(file, experiment_type, reading, as_json=as_json)
 
 
 @designs_app.command("select")

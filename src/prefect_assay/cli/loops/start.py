@@ -25,7 +25,7 @@ from prefect_assay.cli.campaigns.run import (
     report_of,
     start_deployed,
 )
-from prefect_assay.cli.designs.sequences import read_file
+from prefect_assay.cli.designs.check import read_file
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import cron_schedule, next_start, schedule_loop
 from prefect_assay.cli.model_options import option_name

@@ -1,4 +1,4 @@
-"""`prefect-assay sequences check`: checks a design file as a campaign would, without a service."""
+"""`prefect-assay designs check`: checks a design file as a campaign would, without a service."""
 
 from statistics import median
 from typing import Any
@@ -30,7 +30,7 @@ _ANY_TARGET = "00000000-0000-0000-0000-000000000000"
 _DUPLICATES_SHOWN = 20
 
 
-def check_sequences(
+def check_designs(
     file: str, experiment_type: ExperimentType, reading: ReadingOptions, *, as_json: bool
 ) -> None:
     """Print a summary of the designs, or every finding and exit with 1."""
