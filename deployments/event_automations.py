@@ -21,9 +21,9 @@ from prefect_assay.campaigns.events.kinds import (
     ExperimentInvoiced,
     ExperimentOverdue,
     ProblemOpened,
-    ProblemSolved,
+    ProblemResolved,
     ResultsReady,
-    StageChanged,
+    StatusChanged,
 )
 from prefect_assay.campaigns.problems import ALERTS
 from prefect_assay.campaigns.problems.find import SILENT_AFTER
@@ -92,11 +92,11 @@ _SWEEP_SILENT: Final = Recipe(
 
 
 RECIPES: Final[Mapping[str, Recipe]] = {
-    "notify-stage": Recipe(
-        description="Notify when an experiment reaches another stage.",
-        event=StageChanged.event,
+    "notify-status": Recipe(
+        description="Notify when an experiment has another status.",
+        event=StatusChanged.event,
         resource="assay.experiment.*",
-        subject="{{ event.resource.name }} is in stage {{ event.payload.stage }}",
+        subject="{{ event.resource.name }} has the status {{ event.payload.status }}",
         body="Campaign {{ event.payload.campaign_id }}, results: {{ event.payload.results_status }}. " + _RUN,
     ),
     "notify-invoice": Recipe(
@@ -121,7 +121,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         event=ExperimentOverdue.event,
         resource="assay.experiment.*",
         subject="{{ event.resource.name }} is overdue",
-        body="Its stage is {{ event.payload.stage }}, {{ event.payload.deadline_days }} days after the order. "
+        body="Its status is {{ event.payload.status }}, {{ event.payload.deadline_days }} days after the order. "
         + _RUN,
     ),
     "notify-budget": Recipe(
@@ -159,9 +159,9 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         if kind != RECEIVER_UNREACHABLE  # no sweep finds it, so that its event is never sent
     },
     f"notify-{SWEEP_SILENT}": _SWEEP_SILENT,
-    "notify-solved": Recipe(
+    "notify-resolved": Recipe(
         description="Notify when a problem is over.",
-        event=ProblemSolved.event,
+        event=ProblemResolved.event,
         resource="assay.problem.*",
         subject="Over: {{ event.payload.kind }} {{ event.payload.subject }}",
         body="It began {{ event.payload.since }}.",

@@ -172,20 +172,20 @@ def test_a_stage_is_an_event_of_its_own_order_when_it_has_changed(sent):
     before = {"k1": shown(), "k2": shown()}
     with sending.record_facts(None):
         sending.describe_subject(campaign_id="camp", order_key="the last order that was advanced")
-        facts.report_stages(before, {"k1": shown(problem="new"), "k2": shown("in_production")})
-        facts.report_stages({}, {"k3": ShownExperiment(stage="not ordered yet")})
+        facts.report_statuses(before, {"k1": shown(problem="new"), "k2": shown("in_production")})
+        facts.report_statuses({}, {"k3": ShownExperiment(stage="not ordered yet")})
     (event,) = sent
     assert event["payload"]["order_key"] == "k2"
     assert event["payload"]["campaign_id"] == "camp"
-    assert event["payload"]["stage"] == "in_production"
+    assert event["payload"]["status"] == "in_production"
 
 
 def test_an_experiment_that_the_laboratory_cancels_is_an_event_of_its_own(sent):
     with sending.record_facts(None):
-        facts.report_stages({"k1": shown()}, {"k1": shown("canceled")})
-        facts.report_stages({"k1": shown("canceled")}, {"k1": shown("canceled", problem="its invoice")})
+        facts.report_statuses({"k1": shown()}, {"k1": shown("canceled")})
+        facts.report_statuses({"k1": shown("canceled")}, {"k1": shown("canceled", problem="its invoice")})
     assert [event["event"] for event in sent] == [
-        "assay.experiment.stage-changed",
+        "assay.experiment.status-changed",
         "assay.experiment.canceled",
     ]
     assert {event["payload"]["order_key"] for event in sent} == {"k1"}
@@ -194,7 +194,7 @@ def test_an_experiment_that_the_laboratory_cancels_is_an_event_of_its_own(sent):
 def test_another_run_gives_the_same_fact_the_same_id(sent):
     for _ in range(2):
         with sending.record_facts(None):
-            facts.report_stages({}, {"k1": shown()})
+            facts.report_statuses({}, {"k1": shown()})
     assert len(sent) == 2
     assert len({event["id"] for event in sent}) == 1
 
@@ -204,7 +204,7 @@ def test_one_run_remembers_the_events_of_a_large_campaign(sent, monkeypatch):
     now = {f"k{n}": shown(f"stage_{n}") for n in range(2_500)}
     labels = []
     with sending.record_facts(None, keep=labels.append):
-        facts.report_stages({}, now)
+        facts.report_statuses({}, now)
     with sending.record_facts(labels[-1], keep=labels.append):
-        facts.report_stages({}, now)
+        facts.report_statuses({}, now)
     assert len(sent) == 2_500

@@ -32,7 +32,7 @@ from prefect_assay.errors import ConfigurationError
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
 IDS = {"experiment_id": "e-1", "experiment_code": "LAB-1", "campaign_id": "c-1", "order_key": "k-1"}
 FACTS = {
-    "notify-stage": kinds.StageChanged(**IDS, stage="in_production", results_status="none"),
+    "notify-status": kinds.StatusChanged(**IDS, status="in_production", results_status="none"),
     "notify-invoice": kinds.ExperimentInvoiced(**IDS, amount_cents=123_450, payment_method="async_invoice"),
     "notify-approval": kinds.ApprovalRequested(
         campaign_id="c-1",
@@ -41,7 +41,7 @@ FACTS = {
         question="Quote for c-1 costs 9.00 USD",
         until=datetime(2026, 1, 2, tzinfo=UTC),
     ),
-    "notify-overdue": kinds.ExperimentOverdue(**IDS, stage="in_review", deadline_days=45),
+    "notify-overdue": kinds.ExperimentOverdue(**IDS, status="in_review", deadline_days=45),
     "notify-budget": kinds.BudgetReached(
         key="k-1", what="Campaign c-1", amount_cents=200_000, cap_cents=100_000, asks=True
     ),
@@ -162,16 +162,16 @@ def test_choosing_again_changes_nothing():
     [
         (
             "notify-everything=slack-webhook/team",
-            "there is no automation 'notify-everything'; choose one of notify-stage",
+            "there is no automation 'notify-everything'; choose one of notify-status",
         ),
         (
             "notify-receiver-unreachable=slack-webhook/team",
-            "there is no automation 'notify-receiver-unreachable'; choose one of notify-stage",
+            "there is no automation 'notify-receiver-unreachable'; choose one of notify-status",
         ),
-        ("notify-stage", "notify-stage needs a notification block, as TYPE/NAME"),
+        ("notify-status", "notify-status needs a notification block, as TYPE/NAME"),
         ("start-round=mine", "start-round needs a deployment, as FLOW/NAME"),
         (
-            "notify-stage=slack-webhook/other",
+            "notify-status=slack-webhook/other",
             "there is no block slack-webhook/other; save a notification block",
         ),
         ("start-round=design/other", "there is no deployment design/other"),

@@ -40,7 +40,10 @@ SECTION = PAGE.partition("\n## Alerts and events\n")[2].partition("\n## ")[0]
 EXAMPLES = re.findall(r"```(?:python|console)\n(.*?)```", SECTION, re.DOTALL)
 OF = {"experiment_id": "e-1", "experiment_code": "LAB-7", "campaign_id": "c-7", "order_key": "k-7"}
 NOTIFIED = {
-    "notify-stage": (kinds.StageChanged(**OF, stage="in_production", results_status="none"), "in_production"),
+    "notify-status": (
+        kinds.StatusChanged(**OF, status="in_production", results_status="none"),
+        "in_production",
+    ),
     "notify-invoice": (
         kinds.ExperimentInvoiced(**OF, amount_cents=123_450, payment_method="async_invoice"),
         "1234.50 USD",
@@ -55,7 +58,7 @@ NOTIFIED = {
         "Quote for c-7",
     ),
     "notify-overdue": (
-        kinds.ExperimentOverdue(**OF, stage="in_review", deadline_days=45),
+        kinds.ExperimentOverdue(**OF, status="in_review", deadline_days=45),
         "LAB-7 is overdue",
     ),
     "notify-budget": (
@@ -76,8 +79,8 @@ PROBLEMS = {
 }
 NOTIFIED |= {f"notify-{kind}": (fact, fact.text) for kind, fact in PROBLEMS.items() if kind != SWEEP_SILENT}
 NOTIFIED["notify-problem"] = (PROBLEMS[SWEEP_SILENT], f"something about {SWEEP_SILENT}")
-NOTIFIED["notify-solved"] = (
-    kinds.ProblemSolved(
+NOTIFIED["notify-resolved"] = (
+    kinds.ProblemResolved(
         kind="campaign-without-run",
         subject="s-7",
         since=datetime(2030, 1, 1, tzinfo=UTC),

@@ -391,7 +391,7 @@ def _show_changes(
         ):
             facts.report_overdue(order.key, row, campaign.setup.options.waiting.deadline_days)
     if changed:
-        facts.report_stages(known, changed)
+        facts.report_statuses(known, changed)
         campaign.log.append(Looked(read_at=now, experiments=changed))
         show_progress(campaign.plan, campaign.orders, campaign.log, campaign.account, rows)
 

@@ -14,13 +14,13 @@ from prefect_assay.campaigns.events import (
     record_facts,
     sending,
 )
-from prefect_assay.campaigns.events.kinds import ExperimentPaid, RoundCompleted, StageChanged
+from prefect_assay.campaigns.events.kinds import ExperimentPaid, RoundCompleted, StatusChanged
 
 NOW = datetime.now(UTC)
 
 
-def stage(name, experiment="e-1"):
-    return StageChanged(experiment_id=experiment, stage=name, results_status="none")
+def status(name, experiment="e-1"):
+    return StatusChanged(experiment_id=experiment, status=name, results_status="none")
 
 
 @pytest.fixture
@@ -43,17 +43,17 @@ def execution(label, *facts, began=None, **options):
 
 
 def test_a_run_that_starts_again_sends_what_is_new(sent):
-    label = execution(None, stage("in_queue"), stage("in_queue"))
-    label = execution(label, stage("in_queue"), stage("in_production"))
-    label = execution(label, stage("in_queue"), stage("in_production"))
-    assert [event["payload"]["stage"] for event in sent] == ["in_queue", "in_production"]
+    label = execution(None, status("in_queue"), status("in_queue"))
+    label = execution(label, status("in_queue"), status("in_production"))
+    label = execution(label, status("in_queue"), status("in_production"))
+    assert [event["payload"]["status"] for event in sent] == ["in_queue", "in_production"]
     assert len(label.split()) == 2
 
 
 def test_a_killed_run_sends_the_same_ids(sent, monkeypatch):
     monkeypatch.setattr(sending, "flush_events", lambda: False)
-    assert execution(None, stage("in_queue")) is None
-    execution(None, stage("in_queue"))
+    assert execution(None, status("in_queue")) is None
+    execution(None, status("in_queue"))
     assert len({event["id"] for event in sent}) == 1
 
 
@@ -83,14 +83,14 @@ def test_an_event_has_resource_labels_campaign_and_order(sent):
 def test_what_is_older_than_the_run_is_remembered_and_not_sent(sent):
     with record_facts(None, began=NOW):
         assert (is_news(NOW - timedelta(seconds=1)), is_news(NOW), is_news(None)) == (False, True, True)
-    label = execution(None, stage("done"), news=False)
-    assert execution(label, stage("done")) == label
+    label = execution(None, status("done"), news=False)
+    assert execution(label, status("done")) == label
     assert sent == []
 
 
 def test_outside_of_a_flow_run_nothing_is_sent(sent, monkeypatch):
     monkeypatch.setattr(sending, "FlowRunContext", SimpleNamespace(get=lambda: None))
-    emit_fact(stage("done"))
+    emit_fact(status("done"))
     assert sent == []
 
 
@@ -102,10 +102,10 @@ def test_a_failure_of_prefect_reaches_no_run(sent, monkeypatch):
         raise RuntimeError("no server")
 
     monkeypatch.setattr(sending, "emit_event", broken)
-    assert execution(None, stage("in_queue")) is None
+    assert execution(None, status("in_queue")) is None
     monkeypatch.setattr(sending, "emit_event", lambda **event: sent.append(event) or event)
     with record_facts(None, keep=cannot_store):
-        emit_fact(stage("in_queue"))
+        emit_fact(status("in_queue"))
     assert len(sent) == 1
 
 
@@ -114,7 +114,7 @@ def test_an_error_of_the_run_passes_and_its_events_are_remembered(sent):
 
     def fail():
         with record_facts(None, keep=kept.append):
-            emit_fact(stage("in_queue"))
+            emit_fact(status("in_queue"))
             raise ValueError("its own")
 
     with pytest.raises(ValueError, match="its own"):

@@ -30,7 +30,7 @@ def test_a_problem_that_is_unclear_stays_open_and_others_of_its_kind_are_over(mo
     over = []
     before = {problem.identity: problem for problem in unpaid("e1", "e2")}
     monkeypatch.setattr(saved, "_read_problems", lambda _client: before)
-    monkeypatch.setattr(saved, "report_solved", lambda problem, _now: over.append(problem.subject))
+    monkeypatch.setattr(saved, "report_resolved", lambda problem, _now: over.append(problem.subject))
     client = SimpleNamespace(delete_variable_by_name=lambda _name: None)
     unclear = {(kinds.INVOICE_UNPAID, "e1")}
     (left,) = saved.save_problems(client, [], {kinds.INVOICE_UNPAID}, NOW, unclear=unclear)

@@ -86,7 +86,7 @@ def report_payment(ledger: OrderLedger, order: Order, made: Payment) -> None:
         emit_fact(fact, news=is_news(settled.at if settled else None))
 
 
-def report_stages(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperiment]) -> None:
+def report_statuses(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperiment]) -> None:
     """The experiments whose status has changed since the last look, by order key."""
     for order_key, shown in now.items():
         earlier = before.get(order_key)
@@ -94,11 +94,11 @@ def report_stages(before: Mapping[str, ShownExperiment], now: Mapping[str, Shown
             continue
         if earlier is None or earlier.status != shown.status:
             emit_fact(
-                kinds.StageChanged(
+                kinds.StatusChanged(
                     order_key=order_key,
                     experiment_id=shown.experiment_id,
                     experiment_code=shown.experiment_code,
-                    stage=shown.status,
+                    status=shown.status,
                     results_status=shown.results_status or ResultsStatus.NONE,
                 )
             )
@@ -154,7 +154,7 @@ def report_overdue(order_key: str, found: ExperimentSummary, deadline_days: int)
             order_key=order_key,
             experiment_id=found.id,
             experiment_code=found.code,
-            stage=found.status,
+            status=found.status,
             deadline_days=deadline_days,
         )
     )

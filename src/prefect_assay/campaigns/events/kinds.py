@@ -131,14 +131,14 @@ class ExperimentPaid(_OfInvoice):
     event: ClassVar = "assay.experiment.paid"
 
 
-class StageChanged(_OfExperiment):
-    """The experiment has reached another stage of the service; `stage` is its status there."""
+class StatusChanged(_OfExperiment):
+    """The service shows another status of the experiment: `status`."""
 
-    event: ClassVar = "assay.experiment.stage-changed"
-    identity: ClassVar = ("stage",)
-    labels: ClassVar = ("stage",)
+    event: ClassVar = "assay.experiment.status-changed"
+    identity: ClassVar = ("status",)
+    labels: ClassVar = ("status",)
 
-    stage: str
+    status: str
     results_status: str
 
 
@@ -183,7 +183,7 @@ class ExperimentOverdue(_OfExperiment):
     event: ClassVar = "assay.experiment.overdue"
     identity: ClassVar = ("deadline_days",)
 
-    stage: str
+    status: str
     deadline_days: int
 
 
@@ -291,7 +291,7 @@ class _OfProblem(Fact):
 
 
 class ProblemOpened(_OfProblem):
-    """Something needs an operator. It stays open until `assay.problem.solved` for the same resource."""
+    """Something needs an operator. It stays open until `assay.problem.resolved` for the same resource."""
 
     event: ClassVar = "assay.problem.opened"
 
@@ -300,10 +300,10 @@ class ProblemOpened(_OfProblem):
     runs: tuple[str, ...] = ()
 
 
-class ProblemSolved(_OfProblem):
+class ProblemResolved(_OfProblem):
     """A problem is over."""
 
-    event: ClassVar = "assay.problem.solved"
+    event: ClassVar = "assay.problem.resolved"
 
     until: datetime
 

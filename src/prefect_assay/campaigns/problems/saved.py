@@ -70,7 +70,7 @@ def save_problems(
     stay = {*after, *unclear}
     for identity in [i for i, problem in before.items() if problem.kind in looked and i not in stay]:
         over = before.pop(identity)
-        report_solved(over, now)
+        report_resolved(over, now)
         delete_variable(client, _name_variable(over))
     return tuple(before.values())
 
@@ -80,10 +80,10 @@ def report_opened(problem: Problem) -> None:
     send_event(kinds.ProblemOpened(**problem.model_dump()))
 
 
-def report_solved(problem: Problem, now: datetime) -> None:
+def report_resolved(problem: Problem, now: datetime) -> None:
     """Send the event of a problem that is over."""
     send_event(
-        kinds.ProblemSolved(kind=problem.kind, subject=problem.subject, since=problem.since, until=now)
+        kinds.ProblemResolved(kind=problem.kind, subject=problem.subject, since=problem.since, until=now)
     )
 
 

@@ -14,7 +14,7 @@ from prefect.settings import PREFECT_API_URL
 
 from prefect_assay.campaigns.problems.find import sweep_silence
 from prefect_assay.campaigns.problems.problem import Problem, SavedState
-from prefect_assay.campaigns.problems.saved import read_saved, report_opened, report_solved
+from prefect_assay.campaigns.problems.saved import read_saved, report_opened, report_resolved
 
 _EVERY_SECONDS: Final = 60.0
 _log = logging.getLogger("prefect_assay.campaigns.receiver.receiver")
@@ -67,4 +67,4 @@ class ProblemWatch:
         if silence is not None and before is None:
             report_opened(silence)
         elif silence is None and before is not None:
-            report_solved(before, now)
+            report_resolved(before, now)

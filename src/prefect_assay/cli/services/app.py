@@ -35,7 +35,7 @@ Chosen = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=TARGET",
-        help="An automation on events, such as notify-stage=slack-webhook/team; repeatable.",
+        help="An automation on events, such as notify-status=slack-webhook/team; repeatable.",
     ),
 ]
 
