@@ -117,7 +117,7 @@ def final_state(setup: CampaignSetup, end: Over | None, report: CampaignReport) 
     if not report.rows:
         # Prefect can only raise an exception for a failed run.
         return Failed(message=shortened(words), data=CampaignFailed(words, report=report))
-    message = shortened(f"{words}; report: {command}" if report.report else words)
+    message = shortened(f"{words}; report: {command}" if report.page else words)
     return Completed(
         name="CompletedWithGaps" if report.problems else "Completed", message=message, data=report
     )

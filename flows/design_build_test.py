@@ -110,9 +110,9 @@ def design_build_test(
         return Completed(name=CONTINUED, message=str(error))
     except ApprovalExpired as error:
         return Failed(name="ApprovalExpired", message=str(error), data=error)
-    get_run_logger().info("Loop %s: %s; %s", loop_id, many(len(report.rounds), "round"), report.stopped)
-    name = "RunsElsewhere" if report.stop == Stop.RUNS_ELSEWHERE else "Completed"
-    return Completed(name=name, message=report.stopped, data=report)
+    get_run_logger().info("Loop %s: %s; %s", loop_id, many(len(report.rounds), "round"), report.stop_message)
+    name = "RunsElsewhere" if report.stop_reason == Stop.RUNS_ELSEWHERE else "Completed"
+    return Completed(name=name, message=report.stop_message, data=report)
 
 
 def _check_rules(loop: Loop, rules: StopRules) -> None:

@@ -30,7 +30,7 @@ def shown(monkeypatch, show):
 
 
 def test_a_campaign_shows_its_report_and_plots(monkeypatch):
-    report = CampaignReport(campaign_id="c", experiments=(), rows=0, table=None, report="archive/report.html")
+    report = CampaignReport(campaign_id="c", experiments=(), rows=0, table=None, page="archive/report.html")
     text = shown(
         monkeypatch,
         lambda: artifacts.show_campaign(
@@ -92,7 +92,7 @@ def test_reasons_and_warnings_of_others_are_no_markup(monkeypatch):
     assert f"\n- {PLAIN}\n" in text
 
     of_round = RoundReport(name="r", campaign_id="c", table=None, best_kd_M=None, problem=ODD)
-    loop = LoopReport(loop_id="l", rounds=(of_round,), stopped=ODD)
+    loop = LoopReport(loop_id="l", rounds=(of_round,), stop_message=ODD)
     text = shown(monkeypatch, lambda: artifacts.show_loop(loop, ACCOUNT))
     assert f"Stopped: {PLAIN}." in text
     assert f"`{ACCOUNT}`" in text

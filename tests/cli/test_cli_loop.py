@@ -320,7 +320,7 @@ def test_status_shows_rounds_best_and_spending_from_the_loops_log(archive):
     log = log_of(archive, "egfr", StartedKind.LOOP, assay={"experiment_type": "affinity"})
     report = loop_status.read_rounds(archive, log)
     assert [(r.number, r.best) for r in report.rounds] == [(1, "K_D 2.00 nM"), (2, None)]
-    assert report.stopped == "it goes on"
+    assert report.stop_message == "it goes on"
     console = Console(width=200, record=True, file=sys.stderr)
     console.print(loop_status.rounds_table(report))
     text = console.export_text()
@@ -340,10 +340,10 @@ def test_status_counts_what_a_running_round_has_ordered(archive):
 def test_status_says_why_a_loop_has_ended(archive):
     log = log_of(archive, "egfr", StartedKind.LOOP)
     log.finish("the loop has had its 2 rounds", complete=True)
-    assert loop_status.read_rounds(archive, log).stopped == "the loop has had its 2 rounds"
+    assert loop_status.read_rounds(archive, log).stop_message == "the loop has had its 2 rounds"
     log = log_of(archive, "other", StartedKind.LOOP)
     log.stop("Ada", "the command")
-    assert loop_status.read_rounds(archive, log).stopped == "canceled by Ada"
+    assert loop_status.read_rounds(archive, log).stop_message == "canceled by Ada"
 
 
 @pytest.fixture
@@ -394,7 +394,7 @@ def test_an_archive_that_cannot_be_read_here_is_left_to_the_run(started, kept, m
     ("options", "said"), [(["--json"], '"rounds": []'), ([], "Failed: round 1 gave nothing")]
 )
 def test_a_loop_that_fails_here_prints_its_report(started, tmp_path, monkeypatch, options, said):
-    report = LoopReport(loop_id="egfr", rounds=(), stopped="round 1 gave nothing", stop="failed")
+    report = LoopReport(loop_id="egfr", rounds=(), stop_message="round 1 gave nothing", stop_reason="failed")
     failed = Failed(data=LoopFailed("round 1 gave nothing", report=report), message="LoopFailed")
     monkeypatch.setattr("prefect_assay.flows.design_build_test", lambda **_: failed)
     monkeypatch.setattr(loop, "start_temporary_server", lambda: None)

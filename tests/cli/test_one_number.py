@@ -235,7 +235,7 @@ def test_campaigns_are_compared_by_what_they_have_in_common(store, tmp_path):
     found = command("results", "--compare", "second", "first", "--archive", str(store.root), "--json").json()
     (common,) = found["common"]
     (change,) = common["changes"]
-    assert (change["fold"], change["intervals_overlap"]) == (pytest.approx(1 / 4, rel=1e-2), False)
+    assert (change["kd_ratio"], change["intervals_overlap"]) == (pytest.approx(1 / 4, rel=1e-2), False)
     assert [(each["campaign"], each["hits"], each["measured"]) for each in found["campaigns"]] == [
         ("second", 1, 2),
         ("first", 3, 5),
@@ -244,4 +244,4 @@ def test_campaigns_are_compared_by_what_they_have_in_common(store, tmp_path):
     command("results", "--compare", "first", "second", "--archive", str(store.root), "--csv", str(file))
     rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"))))
     assert [(row["name"], row["campaign_id"]) for row in rows] == [("both", "first"), ("both", "second")]
-    assert (rows[0]["fold"], float(rows[1]["fold"])) == ("", pytest.approx(4, rel=1e-2))
+    assert (rows[0]["kd_ratio"], float(rows[1]["kd_ratio"])) == ("", pytest.approx(4, rel=1e-2))

@@ -171,7 +171,7 @@ def test_a_loop_by_command_and_by_script_is_one_loop(world, monkeypatch, capsys)
     assert begun.code == 0, begun.err
     run = world.api.read_flow_run(begun.json()["flow_run_id"])
     report = world.result(world.until(run, "Completed", seconds=400), LoopReport)
-    assert report.stop == "budget", report
+    assert report.stop_reason == "budget", report
     ordered = sorted(order.name for order in world.orders("egfr-round-"))
     assert [r.campaign_id for r in report.rounds] == ["egfr-round-001", "egfr-round-002"]
     shown = command(*status, **world.stack.env)
@@ -180,8 +180,8 @@ def test_a_loop_by_command_and_by_script_is_one_loop(world, monkeypatch, capsys)
 
     monkeypatch.syspath_prepend(package.parent)
     monkeypatch.setattr(flows, "design_build_test", partial(flows.design_build_test, poll_seconds=0.5))
-    execute(find_example("loops.md", "print(report.stopped"))
-    assert report.stopped in capsys.readouterr().out
+    execute(find_example("loops.md", "print(report.stop_message"))
+    assert report.stop_message in capsys.readouterr().out
     assert sorted(order.name for order in world.orders("egfr-round-")) == ordered
 
 

@@ -316,7 +316,7 @@ STEPS = {"begin_campaign": "begin", "approve_price": "approve", "play_orders": "
 def test_rounds_go_on_until_there_have_been_enough(loop):
     report = loop(designer="loop_designers:longer", max_rounds=3)
     assert [r.campaign_id for r in report.rounds] == [f"loop-round-00{n}" for n in (1, 2, 3)]
-    assert report.stop == "rounds"
+    assert report.stop_reason == "rounds"
     assert [r.designs for r in report.rounds] == [3, 3, 3]
     assert report.spent_cents == 9 * PRICE
     assert report.best == "K_D 76.9 nM"
@@ -361,22 +361,22 @@ def test_what_a_round_measures_is_in_the_log_with_all_that_was_proposed(loop):
 
 def test_a_goal_ends_the_loop(loop):
     report = loop(designer="loop_designers:longer", max_rounds=9, goal_kd_nM=80)
-    assert report.stop == "goal"
+    assert report.stop_reason == "goal"
     assert len(report.rounds) == 3
-    assert "round-003 reached the goal of 80.0 nM" in report.stopped
+    assert "round-003 reached the goal of 80.0 nM" in report.stop_message
 
 
 def test_a_goal_that_only_preliminary_results_reached_stops_no_later_run(loop):
     """The round of an overdue campaign ends with preliminary results, and the released ones are archived later."""
     first = loop(designer="loop_designers:longer", max_rounds=9, goal_kd_nM=80)
-    assert (first.stop, first.best) == ("goal", "K_D 76.9 nM")
+    assert (first.stop_reason, first.best) == ("goal", "K_D 76.9 nM")
     table = read_campaign_table(loop.laboratory.archive, "loop-round-003")
     released = [row.model_copy(update={"kd_M": 3e-5}) for row in table.rows]
     loop.laboratory.archive_table("loop-round-003", released)
     again = loop(designer="loop_designers:longer", max_rounds=4, goal_kd_nM=80)
     assert [line.best for line in again.rounds[2:]] == ["K_D 30.0 µM", "K_D 71.4 nM"]
     assert "/TABLE/v002/" in again.rounds[2].table
-    assert "round-004 reached the goal" in again.stopped
+    assert "round-004 reached the goal" in again.stop_message
 
 
 def test_the_end_of_a_loop_reads_no_table_again(loop, monkeypatch):
@@ -388,7 +388,7 @@ def test_the_end_of_a_loop_reads_no_table_again(loop, monkeypatch):
         return given[1]
 
     monkeypatch.setattr(loop_module, "with_newest_tables", newest)
-    assert loop(designer="loop_designers:longer", max_rounds=1).stop == "rounds"
+    assert loop(designer="loop_designers:longer", max_rounds=1).stop_reason == "rounds"
 
 
 def test_a_loop_that_a_person_ended_outlasts_an_archive_that_is_away(loop, monkeypatch):
@@ -405,20 +405,20 @@ def test_a_loop_that_a_person_ended_outlasts_an_archive_that_is_away(loop, monke
     loop.laboratory.approve = reject
     monkeypatch.setattr(loop_module, "with_newest_tables", newest)
     report = loop(designer="loop_designers:longer")
-    assert (report.stop, len(report.rounds)) == ("person", 1)
+    assert (report.stop_reason, len(report.rounds)) == ("person", 1)
     assert next(away, None) is None
     assert loop.log().read().over.complete is False
 
 
 def test_rounds_without_an_improvement_end_the_loop(loop):
     report = loop(designer="loop_designers:flat", max_rounds=9, stop_after_flat_rounds=2)
-    assert (report.stop, len(report.rounds)) == ("no_improvement", 3)
+    assert (report.stop_reason, len(report.rounds)) == ("no_improvement", 3)
 
 
 def test_the_budget_bounds_designs_and_rounds(loop):
     report = loop(designer="loop_designers:longer", max_rounds=9, budget_usd=(5 * PRICE + 1) / 100)
     assert [r.designs for r in report.rounds] == [3, 2]
-    assert (report.stop, report.spent_cents) == ("budget", 5 * PRICE)
+    assert (report.stop_reason, report.spent_cents) == ("budget", 5 * PRICE)
     second = loop.loop_log().read().rounds[1].fixed
     assert "the budget allows no more" in second.choices[0].reason
     assert second.limit_cents == 2 * PRICE + 1
@@ -459,8 +459,8 @@ def test_a_selection_that_leaves_nothing_ends_the_loop(loop, folder):
     write(folder, "a.fasta", "ACDEF")
     write(folder, "b.fasta", "ACDEF")
     report = loop(source=str(folder), selection=SelectionSettings(policy="random"))
-    assert (report.stop, len(report.rounds)) == ("nothing_to_measure", 1)
-    assert "1 measured" in report.stopped
+    assert (report.stop_reason, len(report.rounds)) == ("nothing_to_measure", 1)
+    assert "1 measured" in report.stop_message
 
 
 def test_a_goal_that_the_assay_cannot_reach_is_refused_before_anything(loop):
@@ -551,7 +551,7 @@ def test_files_are_rounds_in_the_order_of_their_names_and_a_bad_one_hides_no_oth
     assert [(r.name, r.designs) for r in report.rounds] == [("a", None), ("c", 2), ("e", 1)]
     assert "'J'" in report.rounds[0].problem
     assert report.rounds[1].problem == "canceled by the laboratory"
-    assert report.stop == "no_more_designs"
+    assert report.stop_reason == "no_more_designs"
     (folder / "c.fasta").write_text(">other\nACDEFW\n")
     loop.laboratory.broken.clear()
     again = loop(source=str(folder), designs_per_round=None)
@@ -587,7 +587,7 @@ def test_a_file_that_grows_for_long_is_not_taken_and_the_run_waits(loop, folder)
     assert (look.failures, has_news()) == (0, False)
     os.utime(folder / "a.fasta", (1e9, 1e9))
     assert has_news()
-    assert loop(run, source=str(folder), settle_seconds=600).stop == "no_more_designs"
+    assert loop(run, source=str(folder), settle_seconds=600).stop_reason == "no_more_designs"
 
 
 def test_the_next_file_is_waited_for_as_long_as_was_asked(loop, folder, monkeypatch):
@@ -603,7 +603,7 @@ def test_the_next_file_is_waited_for_as_long_as_was_asked(loop, folder, monkeypa
     write(folder, "b.fasta", "ACDEG")
     assert has_news()
     report = loop(run, source=str(folder), wait_days=3, max_rounds=2)
-    assert ([r.name for r in report.rounds], report.stop) == (["a", "b"], "rounds")
+    assert ([r.name for r in report.rounds], report.stop_reason) == (["a", "b"], "rounds")
 
 
 def test_a_loop_whose_time_for_files_is_over_ends(loop, folder, monkeypatch):
@@ -618,7 +618,7 @@ def test_a_loop_whose_time_for_files_is_over_ends(loop, folder, monkeypatch):
             return datetime.now(tz) + timedelta(days=4)
 
     monkeypatch.setattr(proposals, "datetime", Later)
-    assert loop(run, source=str(folder), wait_days=3).stop == "no_more_designs"
+    assert loop(run, source=str(folder), wait_days=3).stop_reason == "no_more_designs"
 
 
 @pytest.mark.parametrize(
@@ -723,7 +723,7 @@ def test_a_run_after_a_kill_goes_on_with_the_round_that_was_not_over(loop, monke
     del loop.prefect.runs[first.id]
     loop.laboratory.during.clear()
     second = loop.prefect.start(PARAMETERS)
-    assert loop(second, designer="loop_designers:flat", max_rounds=2).stop == "rounds"
+    assert loop(second, designer="loop_designers:flat", max_rounds=2).stop_reason == "rounds"
     assert [name for name, _ in loop.laboratory.measured] == ["loop-round-001", "loop-round-002"]
     assert list(loop.log().read().runs) == [str(first.id), str(second.id)]
     assert loop.log().read().over.complete
@@ -736,7 +736,7 @@ def test_a_kill_between_the_end_of_a_campaign_and_that_of_its_round_plays_nothin
         killing.setattr(LoopLog, "end", lambda *_: kill())
         with pytest.raises(Killed):
             loop(run, designer="loop_designers:flat", max_rounds=1)
-    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
+    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop_reason == "rounds"
     assert len(loop.laboratory.measured) == 1
 
 
@@ -755,8 +755,8 @@ def test_another_start_leaves_a_live_loop_alone_and_wakes_one_that_waits_for_fil
     records = loop.log().read().count
     second = loop.prefect.start({**PARAMETERS, "max_rounds": 7})
     report = loop(second, source=str(folder), max_rounds=7)
-    assert report.stop == "runs_elsewhere"
-    assert str(first.id) in report.stopped
+    assert report.stop_reason == "runs_elsewhere"
+    assert str(first.id) in report.stop_message
     assert loop.log().read().count == records
     assert loop.prefect.resumed == ([first.id] if waits_for_files else [])
 
@@ -767,7 +767,7 @@ def test_a_run_that_was_thought_dead_leaves_the_loop_to_its_successor(loop, fold
     with pytest.raises(Pause):
         loop(first, source=str(folder), wait_days=3)
     loop.log().note_run(str(second.id), second.name, restarted=True, why="no heartbeat")
-    assert loop(first, source=str(folder), wait_days=3).stop == "runs_elsewhere"
+    assert loop(first, source=str(folder), wait_days=3).stop_reason == "runs_elsewhere"
     with pytest.raises(Pause):
         loop(second, source=str(folder), wait_days=3)
 
@@ -785,7 +785,7 @@ def test_of_two_starts_at_once_one_carries_the_loop(loop, folder, monkeypatch):
         return append(log, record, seen)
 
     monkeypatch.setattr(CampaignLog, "append_unless_changed", overtake)
-    assert loop(first, source=str(folder)).stop == "runs_elsewhere"
+    assert loop(first, source=str(folder)).stop_reason == "runs_elsewhere"
     assert loop.laboratory.measured == []
 
 
@@ -793,16 +793,16 @@ def test_a_canceled_loop_orders_nothing_more_until_a_person_reopens_it(loop):
     first = loop.prefect.start(PARAMETERS)
     loop.laboratory.during["loop-round-001"] = lambda: loop.log().stop("Ada", "the command")
     report = loop(first, designer="loop_designers:flat", max_rounds=3)
-    assert report.stop == "person"
-    assert "loop loop was canceled on" in report.stopped
-    assert "by Ada (the command)" in report.stopped
-    assert "start the loop by command with --reopen" in report.stopped
+    assert report.stop_reason == "person"
+    assert "loop loop was canceled on" in report.stop_message
+    assert "by Ada (the command)" in report.stop_message
+    assert "start the loop by command with --reopen" in report.stop_message
     assert len(loop.loop_log().read().rounds) == 1
     scheduled = loop.prefect.start({**PARAMETERS, "max_rounds": 9})
-    assert loop(scheduled, designer="loop_designers:flat", max_rounds=9).stop == "person"
+    assert loop(scheduled, designer="loop_designers:flat", max_rounds=9).stop_reason == "person"
     assert loop.log().read().needs_sweep, "what is left of it is still to be reported"
     loop.log().reopen("Ada")
-    assert loop(scheduled, designer="loop_designers:flat", max_rounds=3).stop == "rounds"
+    assert loop(scheduled, designer="loop_designers:flat", max_rounds=3).stop_reason == "rounds"
     assert len(loop.laboratory.measured) == 3
 
 
@@ -815,7 +815,7 @@ def test_a_loop_that_is_canceled_while_a_round_begins_orders_nothing_of_it(loop,
         return campaign
 
     loop.laboratory.begin = cancel
-    assert loop(designer="loop_designers:flat").stop == "person"
+    assert loop(designer="loop_designers:flat").stop_reason == "person"
     assert (loop.laboratory.priced, loop.laboratory.measured) == ([], [])
 
 
@@ -825,22 +825,25 @@ def test_a_round_that_a_person_cancels_ends_the_loop_also_at_its_next_start(loop
 
     loop.laboratory.during["loop-round-002"] = cancel
     report = loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", max_rounds=3)
-    assert (report.stop, report.rounds[1].problem) == ("person", None)
-    assert "round 2 was canceled" in report.stopped
+    assert (report.stop_reason, report.rounds[1].problem) == ("person", None)
+    assert "round 2 was canceled" in report.stop_message
     assert (loop.log().read().over.complete, loop.log().read().stopped) == (False, None)
     loop.laboratory.measured.clear()
-    assert loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", max_rounds=3).stop == "person"
+    assert (
+        loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", max_rounds=3).stop_reason
+        == "person"
+    )
     assert loop.laboratory.measured == []
 
 
 def test_a_loop_that_has_ended_is_started_again_by_a_schedule(loop, folder):
     write(folder, "a.fasta", "ACDEF")
     parameters = {**PARAMETERS, "source": str(folder)}
-    assert loop(loop.prefect.start(parameters), source=str(folder)).stop == "no_more_designs"
+    assert loop(loop.prefect.start(parameters), source=str(folder)).stop_reason == "no_more_designs"
     assert loop.open_logs() == []
     write(folder, "b.fasta", "ACDEG")
     report = loop(loop.prefect.start(parameters), source=str(folder))
-    assert ([r.name for r in report.rounds], report.stop) == (["a", "b"], "no_more_designs")
+    assert ([r.name for r in report.rounds], report.stop_reason) == (["a", "b"], "no_more_designs")
     assert [record.kind for record in loop.log().records()] == ["started", "ran", "over"] * 2
 
 
@@ -866,7 +869,7 @@ def test_a_file_whose_campaign_has_failed_is_tried_once_in_each_start(loop, fold
 def test_an_account_that_is_another_one_by_now_orders_nothing(loop, monkeypatch, change):
     """An account that was edited from the lab to the live service would order everything for real."""
     run = loop.prefect.start(PARAMETERS)
-    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
+    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop_reason == "rounds"
     for name, value in change.items():
         monkeypatch.setattr(Ledgers, name, value)
     monkeypatch.setattr(starts, "Questions", Unanswered)
@@ -931,7 +934,7 @@ def test_a_failure_that_may_pass_suspends_the_run_and_the_loop_stays_open(loop, 
     ((message, look, _),) = loop.prefect.waits
     assert (message, look.failures) == ("will look again, because of: 503", 1)
     assert loop.log().read().is_open
-    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
+    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop_reason == "rounds"
 
 
 def test_a_token_that_is_refused_after_an_order_is_waited_for(loop):
@@ -946,7 +949,7 @@ def test_a_token_that_is_refused_after_an_order_is_waited_for(loop):
     assert loop.loop_log().read().rounds[0].failed is None
     assert loop.campaign_log("loop-round-001").read().is_open
     loop.laboratory.during.clear()
-    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
+    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop_reason == "rounds"
 
 
 def test_a_token_that_is_refused_before_an_order_fails_the_round(loop):
@@ -970,7 +973,7 @@ def test_a_token_that_is_refused_in_a_later_round_is_waited_for(loop):
         loop(run, designer="loop_designers:flat", max_rounds=2)
     assert loop.log().read().is_open
     loop.laboratory.during.clear()
-    assert loop(run, designer="loop_designers:flat", max_rounds=2).stop == "rounds"
+    assert loop(run, designer="loop_designers:flat", max_rounds=2).stop_reason == "rounds"
 
 
 def test_a_run_that_was_suspended_too_often_ends_and_the_loop_stays_open(loop, folder, monkeypatch):
@@ -1011,12 +1014,12 @@ def test_a_round_that_is_not_approved_is_asked_about_again_by_the_next_start(loo
             loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat")
     else:
         report = loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat")
-        assert (report.stop, report.stopped) == ("person", "rejected")
+        assert (report.stop_reason, report.stop_message) == ("person", "rejected")
     assert loop.open_logs() == []
     assert loop.laboratory.measured == []
     loop.laboratory.approve = approve
     again = loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", max_rounds=1)
-    assert (again.stop, len(loop.laboratory.measured)) == ("rounds", 1)
+    assert (again.stop_reason, len(loop.laboratory.measured)) == ("rounds", 1)
 
 
 PARAMETERS = {"loop_id": "loop", "designer": "loop_designers:flat"}

@@ -267,14 +267,14 @@ def show_campaign(
         *(f"- {quote_markdown(problem)}" for problem in report.problems),
         *(f"- {quote_markdown(note)}" for note in notes),
         "",
-        f"Report: {opening}" if report.report and opening else "No report page.",
+        f"Report: {opening}" if report.page and opening else "No report page.",
         "",
         make_markdown_table(designs, limit=_ROWS_SHOWN) if designs else "Nothing was measured.",
         *_embed_figures(images),
         "",
         f"Table of all rows: `{report.table}`" if report.table else "",
         "",
-        f"Report in the archive: `{report.report}`" if report.report else "",
+        f"Report in the archive: `{report.page}`" if report.page else "",
     ]
     _publish_markdown(
         lines, key=f"assay-campaign-report-{label_of(plan.campaign_id)}", description=plan.campaign_id
@@ -293,7 +293,7 @@ def show_loop(report: LoopReport, account: str) -> None:
     lines = [
         f"# Loop {report.loop_id}",
         "",
-        f"Stopped: {quote_markdown(report.stopped)}.",
+        f"Stopped: {quote_markdown(report.stop_message)}.",
         "",
         f"{quote_markdown(account)}",
         "",

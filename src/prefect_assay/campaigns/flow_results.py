@@ -16,7 +16,7 @@ class CampaignExperiment(Model):
 
 
 class CampaignReport(Model):
-    """The result of `campaign`. `table` is the archived CSV of all measured rows, `report` the archived HTML page.
+    """The result of `campaign`. `table` is the archived CSV of all measured rows, `page` the archived report.
 
     `purchase` is what this start has bought, as it was shown before the first order.
     """
@@ -25,7 +25,7 @@ class CampaignReport(Model):
     experiments: tuple[CampaignExperiment, ...]
     rows: int
     table: str | None
-    report: str | None = None
+    page: str | None = None
     purchase: PurchaseSummary | None = None
 
     @property
@@ -53,8 +53,8 @@ class LoopReport(Model):
 
     loop_id: str
     rounds: tuple[RoundReport, ...]
-    stopped: str
-    stop: str | None = None  # a word of `loops.Stop`
+    stop_message: str
+    stop_reason: str | None = None  # a word of `loops.Stop`
     best: str | None = None
     spent_cents: int = 0
 

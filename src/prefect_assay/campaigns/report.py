@@ -38,7 +38,7 @@ def report_campaign_end(
         experiments=lines,
         rows=len(table.rows),
         table=table.location,
-        report=page.location,
+        page=page.location,
     )
     designs = page.designs or summarize(table.rows, campaign_id=plan.campaign_id)
     command = report_command(setup.archive, plan.campaign_id)

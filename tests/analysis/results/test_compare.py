@@ -1,4 +1,4 @@
-"""Comparing campaigns: which designs are the same, fold changes of values and limits, and intervals."""
+"""Comparing campaigns: which designs are the same, ratios of values and limits, and intervals."""
 
 import pytest
 

@@ -101,7 +101,7 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
                     | {"settle_seconds": 0}
                 )
             )
-            return {"stop": str(loop.stop), "rounds": [entry.campaign_id for entry in loop.rounds]}
+            return {"stop": str(loop.stop_reason), "rounds": [entry.campaign_id for entry in loop.rounds]}
         report = campaign(
             **flow_parameters(shared | {name: job[name] for name in ("designs", "assay", "campaign_id")})
         )

@@ -20,18 +20,18 @@ _COLUMNS: Final = (
     *("name", "aa_string", "campaign_id", "experiment_code", "target", "outcome", "qualifier"),
     *("kd_M", "kd_low_M", "kd_high_M", "tm_C", "tm_low_C", "tm_high_C", "extrapolated", "simulated"),
 )
-_CHANGES: Final = ("fold", "fold_qualifier", "difference_C", "intervals_overlap")
+_CHANGES: Final = ("kd_ratio", "kd_ratio_qualifier", "difference_C", "intervals_overlap")
 
 
 class Change(Model):
     """One design in a later campaign, against the first one.
 
-    `fold` is its K_D over the first campaign's: above 1 it binds more weakly. `qualifier` is `<` or `>` where a limit allows no
+    `kd_ratio` is its K_D over the first campaign's: above 1 it binds more weakly. `qualifier` is `<` or `>` where a limit allows no
     more than that. `difference_C` is that of melting temperatures. `intervals_overlap` is None where an interval is not known.
     """
 
     design: DesignSummary
-    fold: float | None = None
+    kd_ratio: float | None = None
     qualifier: str | None = None
     difference_C: float | None = None  # noqa: N815  units as scientists spell them
     intervals_overlap: bool | None = None
@@ -39,8 +39,8 @@ class Change(Model):
     @property
     def words(self) -> str:
         """`2.4`, `> 12`, `+1.2 °C`; a dash where nothing can be compared."""
-        if self.fold is not None:
-            return format_fold(self.fold, self.qualifier)
+        if self.kd_ratio is not None:
+            return format_fold(self.kd_ratio, self.qualifier)
         return EMPTY if self.difference_C is None else f"{self.difference_C:+.1f} °C"
 
     @property
@@ -101,7 +101,7 @@ def _list_lines(common: Iterable[ComparedDesign]) -> Iterable[list[str | float]]
     for compared in common:
         yield [*(format_cell(getattr(compared.first, column)) for column in _COLUMNS), *[""] * len(_CHANGES)]
         for change in compared.changes:
-            values = (change.fold, change.qualifier, change.difference_C, change.intervals_overlap)
+            values = (change.kd_ratio, change.qualifier, change.difference_C, change.intervals_overlap)
             yield [
                 *(format_cell(getattr(change.design, column)) for column in _COLUMNS),
                 *map(format_cell, values),
@@ -125,7 +125,7 @@ def _compute_change(first: DesignSummary, other: DesignSummary) -> Change:
         signs = {_OPPOSITE.get(first.qualifier or ""), other.qualifier} - {None}
         return Change(
             design=other,
-            fold=other.kd_M / first.kd_M if len(signs) < 2 else None,  # noqa: PLR2004  limits that leave it open
+            kd_ratio=other.kd_M / first.kd_M if len(signs) < 2 else None,  # noqa: PLR2004  limits that leave it open
             qualifier=next(iter(signs)) if len(signs) == 1 else None,
             intervals_overlap=_find_overlap(_get_kd_interval(first), _get_kd_interval(other)),
         )

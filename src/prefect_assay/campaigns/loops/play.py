@@ -533,8 +533,8 @@ def _make_report(run: LoopRun, progress: Progress, stop: Stop, words: str) -> Lo
         run.loop.loop_id,
         progress.rounds,
         run.rules.objective,
-        stopped=words,
-        stop=stop,
+        stop_message=words,
+        stop_reason=stop,
         unreadable=progress.unreadable.values(),
     )
     if not run.loop.designer:

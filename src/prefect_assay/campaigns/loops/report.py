@@ -13,8 +13,8 @@ def loop_report(
     rounds: Iterable[Round],
     objective: Objective | None,
     *,
-    stopped: str,
-    stop: Stop | None = None,
+    stop_message: str,
+    stop_reason: Stop | None = None,
     unreadable: Iterable[RoundReport] = (),
 ) -> LoopReport:
     """The rounds in their order, and the files that could not be read."""
@@ -23,8 +23,8 @@ def loop_report(
     return LoopReport(
         loop_id=loop_id,
         rounds=(*(round_line(entry, objective) for entry in rounds), *unreadable),
-        stopped=stopped,
-        stop=stop,
+        stop_message=stop_message,
+        stop_reason=stop_reason,
         best=format_value(best_of([end.best for end in ended], objective), objective),
         spent_cents=sum(end.spent_cents for end in ended),
     )

@@ -217,7 +217,7 @@ def _show_comparison(console: Console, compared: Comparison) -> None:
         first if len(others) == 1 else "First",
         *(others if len(others) == 1 else ["Campaign", "Later"]),
     )
-    table.add_column("Fold")
+    table.add_column("K_D ratio")
     table.add_column("Overlap")
     for one in compared.common:
         for number, change in enumerate(one.changes):
@@ -233,7 +233,7 @@ def _show_comparison(console: Console, compared: Comparison) -> None:
             table.add_row(*(Text(make_one_line(text)) for text in cells))  # Text: names are not markup
     console.print(table)
     make_plain_console().print(
-        f"{len(compared.common):,} in common. Fold: K_D over that of the first campaign; above 1 is weaker. "
+        f"{len(compared.common):,} in common. K_D ratio: K_D over that of the first campaign; above 1 is weaker. "
         "Overlap: whether the 95 % intervals do."
     )
 

@@ -334,6 +334,6 @@ def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
         console = make_plain_console()
         for line in report.rounds:
             console.print(f"{line.name}: {line.problem or line.best}, table {line.table or 'none'}")
-        console.print(f"{state.name}: {report.stopped}. Best: {report.best}")
+        console.print(f"{state.name}: {report.stop_message}. Best: {report.best}")
     if not state.is_completed():
         raise SystemExit(FAILED)

@@ -31,10 +31,10 @@ def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
     loop_log = LoopLog(log.store, log.prefix, log.name)
     rounds = with_newest_tables(archive, loop_log.read().rounds, objective)
     if state.stopped is not None:
-        stopped = f"canceled by {state.stopped.person}"
+        message = f"canceled by {state.stopped.person}"
     else:
-        stopped = state.over.words if state.over else "it goes on"
-    return _with_spent(loop_report(log.name, rounds, objective, stopped=stopped), log)
+        message = state.over.words if state.over else "it goes on"
+    return _with_spent(loop_report(log.name, rounds, objective, stop_message=message), log)
 
 
 def _with_spent(report: LoopReport, log: CampaignLog) -> LoopReport:
