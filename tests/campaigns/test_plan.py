@@ -93,9 +93,9 @@ FUSED = f">a\nSEEKKKLALEAAAKLSQAMKVLAEKRDDVKAAAEEAVKLMKE{TARGET}\n>b\nSKALEYFGSL
 
 
 def test_what_is_in_doubt_ends_the_run_before_the_service_is_asked(setup):
-    with pytest.raises(InvalidSequences, match=r"in a form: keep_shared"):
+    with pytest.raises(InvalidSequences, match=r"in a form: as_is"):
         make_plan(setup, given(FUSED))
-    plan = make_plan(setup, given(FUSED, keep_shared=True))
+    plan = make_plan(setup, given(FUSED, as_is=True))
     assert "2 designs: 102 residues" in plan.reading[0]
     cut = make_plan(setup, given(FUSED, chain="1"))
     assert [len(value.aa_string) for value in cut.sequences.values()] == [42, 42]

@@ -65,7 +65,6 @@ def test_serving_takes_no_option_that_it_would_ignore(tmp_path, option):
         (("loop", "egfr", "d", "--target", "t", "--timezone", "UTC"), "--timezone"),
         (("results", "--archive", ".", "--descending"), "--descending"),
         (("lab", "--receiver", "http://127.0.0.1:8100/assay"), "--receiver"),
-        (("lab", "--seconds-per-day", "60"), "--seconds-per-day"),
         (("up", "--port", "4300"), "--port"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],

@@ -116,7 +116,8 @@ def test_a_prefect_server_that_is_busy_or_restarts_is_tried_again_later(status):
         (["demo", "--folder", "~no-such-user/x"], "no home folder of that user"),
         (["demo", "--folder", __file__], "cannot be used as a folder (File exists)"),
         (["demo", "--folder", f"{__file__}/below"], "cannot be used as a folder (Not a directory)"),
-        (["lab", "--clock", "scaled", "--seconds-per-day", "0"], "--seconds-per-day"),
+        (["lab", "--clock", "scaled:0"], "--clock takes manual, auto or scaled:SECONDS_PER_DAY"),
+        (["lab", "--clock", "scaled"], "--clock takes"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_no_traceback(arguments, words):

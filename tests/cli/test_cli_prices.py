@@ -197,4 +197,4 @@ def test_designs_with_the_catalogs_target_have_no_price(tmp_path, capsys):
         estimated(str(path), assay, capsys=capsys)
     cut = estimated(str(path), assay, capsys=capsys, chain="1", target_sequence=PDL1)
     assert cut["reading"][0] == "2 designs: 45 residues; 1 chain each"
-    assert estimated(str(path), assay, capsys=capsys, keep_shared=True)["due_cents"]
+    assert estimated(str(path), assay, capsys=capsys, as_is=True)["due_cents"]

@@ -131,7 +131,7 @@ def test_the_chain_that_is_named_is_taken(name, chain, lengths):
 
 
 def test_records_are_designs_of_their_own_where_the_user_says_so():
-    sequences = read(CASES / "hlt_target_beside_pair.fasta", keep_shared=True)
+    sequences = read(CASES / "hlt_target_beside_pair.fasta", as_is=True)
     assert len(sequences) == 3
     assert "kept: line 5, 'final_chain_T'" in said(sequences)
 
@@ -143,7 +143,7 @@ def test_a_single_design_with_its_target_is_refused_as_two_are():
         InvalidSequences, match="chain 2 of 1 of 1 design is the target in the service's catalog"
     ):
         refuse_target(single, target, ReadingOptions())
-    refuse_target(single, target, ReadingOptions(keep_shared=True))
+    refuse_target(single, target, ReadingOptions(as_is=True))
     assert "is the target (--target-sequence)" in asked(
         CASES / "single_design_with_its_target.fasta", target_sequence=target
     )
@@ -205,7 +205,7 @@ NO_PAIRS = {
 def test_antibody_chains_that_do_not_pair_are_asked_about(kind):
     content, line = NO_PAIRS[kind]
     assert line in asked(content)
-    assert residues(read(content, keep_shared=True))
+    assert residues(read(content, as_is=True))
 
 
 CHAINS = [
@@ -235,7 +235,7 @@ def test_names_that_differ_only_by_the_label_of_a_chain_are_asked_about(first, s
     assert "names that differ only by a label" in asked(content)
     label = "ALPHA" if "alpha" in first else "1" if first.endswith("1") else "A"
     assert residues(read(content, chain=label)) == BINDERS[:3]
-    assert len(read(content, keep_shared=True).items) + len(read(content, keep_shared=True).duplicates) == 6
+    assert len(read(content, as_is=True).items) + len(read(content, as_is=True).duplicates) == 6
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def pairs_table(titles: str, *, behind: str = "", name: str = "ab{}") -> str:
 )
 def test_a_single_chain_in_two_columns_is_asked_about(content):
     assert "called a single chain or has a linker" in asked(content)
-    assert residues(read(content, keep_shared=True))[0] == f"{HEAVY[0]}:{LIGHT[0]}"
+    assert residues(read(content, as_is=True))[0] == f"{HEAVY[0]}:{LIGHT[0]}"
 
 
 @pytest.mark.parametrize(

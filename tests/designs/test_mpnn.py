@@ -59,7 +59,7 @@ def test_the_native_input_is_kept_when_it_is_asked_for():
 
 def test_files_of_several_inputs_may_be_joined():
     both = PROTEIN + LIGAND + PROTEIN.replace("3HTN", "4YOW").replace("KLYS", "KLYA").replace("MLYD", "MLYA")
-    sequences = read_sequences("d.fa", text=both, reading=ReadingOptions(keep_shared=True))
+    sequences = read_sequences("d.fa", text=both, reading=ReadingOptions(as_is=True))
     assert [s.name for s in sequences.items] == [
         "3HTN_T=0.1_sample=1", "3HTN_T=0.1_sample=2", "1BC8_T=0.1_id=1", "1BC8_T=0.1_id=2",
         "4YOW_T=0.1_sample=1", "4YOW_T=0.1_sample=2",

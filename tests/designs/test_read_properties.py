@@ -78,7 +78,7 @@ def wrapped(residues: str, width: int) -> str:
 
 def read_or_explain(text: str, written: list[tuple[str, str]]) -> None:
     """Names that are equal in another Unicode form, DNA, and NA are the only reasons not to read it back, if shared parts are kept."""
-    read, findings = outcome(text=text, reading=ReadingOptions(keep_shared=True))
+    read, findings = outcome(text=text, reading=ReadingOptions(as_is=True))
     reasons = ("differs only in case", "these are nucleotides", "for a missing value")
     assert all(any(reason in finding for reason in reasons) for finding in findings)
     if not findings:

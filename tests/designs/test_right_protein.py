@@ -142,9 +142,9 @@ def test_the_files_that_were_met_need_a_choice(name, where, own):
     assert where in message
     assert "is it the target?" in message
     assert "--chain 1 (in a form: chain)" in message
-    assert "--keep-shared (in a form: keep_shared)" in message
+    assert "--as-is (in a form: as_is)" in message
     assert {item.residues for item in read(INTAKE / name, chain="1").items} == {own}
-    kept = read(INTAKE / name, keep_shared=True)
+    kept = read(INTAKE / name, as_is=True)
     assert {item.residues for item in kept.items} == {102}
     assert "kept:" in said(kept)
 
@@ -179,9 +179,9 @@ def test_the_target_with_each_design_needs_a_choice_and_is_refused_where_it_is_k
     known = refused(text, target_sequence=f"MK{PDL1}HHHHHH")
     assert "designs is the target (--target-sequence)" in known
     with pytest.raises(InvalidSequences, match="the target in the service's catalog"):
-        refuse_target(read(text, keep_shared=True), PDL1, ReadingOptions())
-    refuse_target(read(text, keep_shared=True), PDL1, ReadingOptions(keep_shared=True))
-    assert len(read(text, keep_shared=True)) == number
+        refuse_target(read(text, as_is=True), PDL1, ReadingOptions())
+    refuse_target(read(text, as_is=True), PDL1, ReadingOptions(as_is=True))
+    assert len(read(text, as_is=True)) == number
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ _DESIGN = st.lists(_CHAIN, min_size=1, max_size=3).map(":".join)
 _CHOICES = st.fixed_dictionaries(
     {
         "chain": st.sampled_from([None, "1", "2", "1,2"]),
-        "keep_shared": st.booleans(),
+        "as_is": st.booleans(),
         "target_sequence": st.sampled_from([None, PDL1]),
     }
 )

@@ -19,7 +19,7 @@ iptm; ipTM; i_pTM; iPTM; Average_i_pTM; 1_i_pTM; design_to_target_iptm; egfr_ipt
 protein_iptm; chain_pair_ipTM_AB; actifpTM; ptm+iptm; ipSAE; min_ipSAE; ipSAE_d0chn; pDockQ; pDockQ2;
 p_dock_q; LIS; plddt_total; plddt_binder; pLDDT; Average_ss_pLDDT; complex_plddt; complex_iplddt; Mean pLDDT;
 esmfold_plddt; pTM; Average_Binder_pTM; ranking_score; ranking_confidence; confidence_score;
-overall_confidence; LigandMPNN ligand_confidence; seq_recovery; MPNN_seq_recovery; esm_pll; ESM
+overall_confidence; LigandMPNN ligand_confidence; esm_pll; ESM
 pseudo-log-likelihood; log_likelihood; LLR; log_prob; pKd; pred_pKD; pIC50; affinity_probability_binary;
 affinity_probability_binary1; p_bind; binding probability; DMS_score; Average_ShapeComplementarity;
 shape_complementarity; shape_complimentarity_boltz2_binder_ss; delta_sasa_refolded; quality_score; TM-score
@@ -40,7 +40,7 @@ plddt_stdev; rmsd_error; KD error; kd_ci; iptm_rank; rank_by_iptm; iptm_percenti
 plddt_loss; rmsd_cutoff; pass_rmsd; frac_plddt_above_70; low_confidence; confidence_interval; ptm_sites; n_contacts_pae5; num_plddt; dG_unfolding; ddG stability; rank_score;
 ptm_count; kD (kDa); 1-pAE; 1 - ipae; -dG; -log10(KD); neg_kd; neg_min_design_to_target_pae; minus_ddg;
 1/rmsd; inverse_rmsd; off_target_iptm; offtarget_ipsae; decoy_iptm; nonbinder_probability; iptm_pae; iptm/pae;
-plddt - rmsd; confidence_nll; mpnn_iptm_rmsd
+plddt - rmsd; confidence_nll; mpnn_iptm_rmsd; seq_recovery; MPNN_seq_recovery; seq_rec; sequence_recovery
 """)
 
 
@@ -68,7 +68,7 @@ def test_case_and_separators_make_no_difference(title):
 def test_a_score_of_a_producers_file_is_known_by_the_producer():
     assert score_direction("score", "ProteinMPNN") is False
     assert score_direction("score", "BindCraft") is None
-    assert score_direction("seq_recovery", "ProteinMPNN") is True
+    assert score_direction("seq_recovery", "ProteinMPNN") is None
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def wrapped(text: str, width: int, end: str = "\n") -> str:
 
 
 def read(text: str):
-    return read_sequences("designs", text=text, reading=ReadingOptions(keep_shared=True))
+    return read_sequences("designs", text=text, reading=ReadingOptions(as_is=True))
 
 
 def refused(text: str) -> str:

@@ -69,7 +69,7 @@ def test_the_rounds_of_a_loop_get_the_models_and_no_option_by_itself():
 
 
 @pytest.mark.parametrize(
-    "option", ["chain", "name_column", "sequence_column", "keep_native", "keep_shared", "as_protein"]
+    "option", ["chain", "name_column", "sequence_column", "keep_native", "as_is", "as_protein"]
 )
 def test_a_request_field_is_in_no_other_place_than_its_model_and_its_reader(option):
     """So a new field is two places: the model, and the line that acts on it."""

@@ -1,7 +1,6 @@
 """`assay-lab`: start the local lab and print one JSON line with its address and tokens."""
 
 import argparse
-import math
 import os
 import secrets
 from pathlib import Path
@@ -9,8 +8,7 @@ from typing import Any
 
 from assay_lab.errors import ConfigurationError
 from assay_lab.kernel import times
-from assay_lab.kernel.clock import SECONDS_PER_DAY_MIN
-from assay_lab.kernel.settings import LabSettings
+from assay_lab.kernel.settings import LabSettings, read_clock
 from assay_lab.web.server import run_server
 from assay_lab.words import WireWords
 
@@ -55,16 +53,10 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _read_settings(options: argparse.Namespace) -> LabSettings:
-    mode, _, rate = options.clock.partition(":")
     try:
-        seconds_per_day = float(rate or 1)
-    except ValueError:
-        seconds_per_day = 0.0
-    known = mode in ("manual", "auto", "scaled") and (mode == "scaled") == bool(rate)
-    if not (known and SECONDS_PER_DAY_MIN <= seconds_per_day < math.inf):
-        raise SystemExit(
-            f"--clock takes manual, auto or scaled:SECONDS_PER_DAY, at least {SECONDS_PER_DAY_MIN} seconds"
-        )
+        mode, seconds_per_day = read_clock(options.clock)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
     given: dict[str, Any] = {
         "database": options.database,
         "words": WireWords(provider=options.provider_word, service=options.service_word),

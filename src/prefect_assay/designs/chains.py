@@ -86,7 +86,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, said: Sequenc
     if cut is not None:
         pool, doubts = cut
     found = [*rows.read.asked, *doubts.refused, *doubts.asked]
-    if found and not reading.keep_shared:
+    if found and not reading.as_is:
         raise InvalidSequences([f"{pool.source}: {line}" for line in found])
     said = [
         *said,
@@ -104,7 +104,7 @@ def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOpti
         InvalidSequences: names the designs and the option.
     """
     residues = _normalize_residues(target or "")
-    if not residues or reading.keep_shared:
+    if not residues or reading.as_is:
         return
     designs = [item for item in sequences.items if not item.control]
     names, texts = [item.name for item in designs], [item.aa_string for item in designs]

@@ -38,7 +38,7 @@ _TILE: Final = 8
 
 T = TypeVar("T")
 
-KEEP: Final = "--keep-shared (in a form: keep_shared)"
+KEEP: Final = "--as-is (in a form: as_is)"
 CHAIN: Final = "--chain {} (in a form: chain)"
 
 

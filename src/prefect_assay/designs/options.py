@@ -85,9 +85,9 @@ class ReadingOptions(_Options):
         title="Keep native inputs",
         description="Also measure the native inputs in files of ProteinMPNN and LigandMPNN.",
     )
-    keep_shared: bool = Field(
+    as_is: bool = Field(
         default=False,
-        title="Keep shared chains",
+        title="Order as it is",
         description="Order doubtful sequences as they are, such as a chain that all designs share.",
     )
     as_protein: bool = Field(

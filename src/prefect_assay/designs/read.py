@@ -105,7 +105,7 @@ def _read_stream(
     if not rows.names:
         errors.add("no sequences; give a FASTA file, or a table with at least one row below its header")
     mutated = check_mutations(rows.read.mutations or rows.names, rows.residues)
-    if mutated.refused and not reading.keep_shared:
+    if mutated.refused and not reading.as_is:
         raise errors.stop(mutated.refused)
     said = [line for line in (mutated.refused, mutated.said) if line]
     pool = check_rows(rows, source, errors, as_protein=reading.as_protein)

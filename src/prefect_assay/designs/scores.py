@@ -16,11 +16,12 @@ from typing import Final
 class ScoreKind:
     """A kind of score: the words that name it, without separators.
 
-    `is_confidence`: of structure prediction. `is_tool`: the words name a program, and say nothing next to another score.
+    `is_higher_better` is None if the words decide no direction. `is_confidence`: of structure prediction. `is_tool`: the words
+    name a program, and say nothing next to another score.
     """
 
     words: frozenset[str]
-    is_higher_better: bool
+    is_higher_better: bool | None
     is_confidence: bool = False
     is_tool: bool = False
 
@@ -29,7 +30,7 @@ def _words_in(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _make_kind(words: str, *, higher: bool, confidence: bool = False, tool: bool = False) -> ScoreKind:
+def _make_kind(words: str, *, higher: bool | None, confidence: bool = False, tool: bool = False) -> ScoreKind:
     return ScoreKind(_words_in(words), higher, confidence, tool)
 
 
@@ -59,7 +60,8 @@ _KINDS: Final = (
     _make_kind("pll loglikelihood pseudologlikelihood loglik logprob logprobability llr", higher=True),
     # Their scores are mean negative log-likelihoods.
     _make_kind("mpnn proteinmpnn ligandmpnn solublempnn globalscore", higher=False, tool=True),
-    _make_kind("seqrecovery sequencerecovery seqrec", higher=True),
+    # The recovery of a native sequence is no score of a design.
+    _make_kind("seqrecovery sequencerecovery seqrec", higher=None),
     _make_kind("tmscore gdt gdtts", higher=True),
     _make_kind("shapecomplementarity shapecomplimentarity packstat dsasa deltasasa", higher=True),
     _make_kind("clash clashes unsathbonds", higher=False),
@@ -172,9 +174,8 @@ def _kind_of(title: str) -> int | None:
         return None
     if len(set(named)) > 1 and _COMBINED.search(title):
         return None
-    if len({_KINDS[kind].is_higher_better for kind in named}) > 1:
-        return None
-    return named[0]
+    directions = {_KINDS[kind].is_higher_better for kind in named}
+    return None if None in directions or len(directions) > 1 else named[0]
 
 
 def _read_words(words: tuple[str, ...]) -> tuple[list[int], list[str]]:

@@ -5,10 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from assay_lab.kernel import times
 from assay_lab.kernel.refusals import Refusal
-from assay_lab.kernel.settings import ClockMode, LabSettings
+from assay_lab.kernel.settings import SECONDS_PER_DAY_MIN, ClockMode, LabSettings
 from assay_lab.kernel.store import Db, Row, Store
-
-SECONDS_PER_DAY_MIN = 0.001
 
 
 class Clock:

@@ -1,16 +1,38 @@
 """Settings of one lab process. Secrets are `repr=False`, so that no log line or traceback shows them."""
 
+import math
 import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from assay_lab.words import WireWords
 
 ClockMode = Literal["manual", "scaled", "auto"]
 
 API_PREFIX: Final = "/api/v1"
+SECONDS_PER_DAY_MIN: Final = 0.001
+
+
+def read_clock(text: str) -> tuple[ClockMode, float]:
+    """The mode of `--clock`, and the real seconds of a lab day, which only `scaled` needs.
+
+    Raises:
+        ValueError: the text is none of the three.
+    """
+    word, _, rate = text.partition(":")
+    mode: ClockMode | None = next((known for known in get_args(ClockMode) if known == word), None)
+    try:
+        seconds_per_day = float(rate or 1)
+    except ValueError:
+        seconds_per_day = 0.0
+    has_its_rate = (mode == "scaled") == bool(rate)
+    if mode is None or not has_its_rate or not SECONDS_PER_DAY_MIN <= seconds_per_day < math.inf:
+        raise ValueError(
+            f"--clock takes manual, auto or scaled:SECONDS_PER_DAY, at least {SECONDS_PER_DAY_MIN} seconds"
+        )
+    return mode, seconds_per_day
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,12 @@
 """The commands that keep a process running or set something up; each imports its module when it runs."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from prefect_assay.cli.failures import refuse_ignored, report_errors
 from prefect_assay.cli.options import MAIN, AsJson
-
-ClockWord = Literal["manual", "scaled", "auto"]
 
 AllowHost = Annotated[
     list[str] | None,
@@ -179,14 +177,11 @@ def lab(
         Path | None, typer.Option(help="SQLite file; without it nothing survives the lab's end.")
     ] = None,
     clock: Annotated[
-        ClockWord, typer.Option(help="How lab days pass: by command, scaled to real time, or automatically.")
-    ] = "manual",
-    seconds_per_day: Annotated[
-        float | None,
+        str,
         typer.Option(
-            min=0.001, max=86_400, help="With --clock scaled: real seconds that a lab day takes. Default: 1."
+            help="How lab days pass: manual (by command), auto, or scaled:SECONDS_PER_DAY of real time."
         ),
-    ] = None,
+    ] = "manual",
     landscape: Annotated[
         str | None,
         typer.Option(
@@ -211,8 +206,6 @@ def lab(
     with report_errors():
         if not save_blocks:
             refuse_ignored({"--receiver": receiver}, "it belongs to --save-blocks")
-        if clock != "scaled":
-            refuse_ignored({"--seconds-per-day": seconds_per_day}, "it belongs to --clock scaled")
         from prefect_assay.cli.services.lab import run_lab
 
         run_lab(
@@ -220,7 +213,6 @@ def lab(
             port=port,
             database=database,
             clock=clock,
-            seconds_per_day=seconds_per_day or 1.0,
             landscape=landscape,
             allow_http_webhooks=allow_http_webhooks or save_blocks,
             save_blocks=save_blocks,

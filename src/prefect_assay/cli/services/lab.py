@@ -15,7 +15,7 @@ from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
 from prefect_assay.cli.services.receiver_address import DEFAULT_ADDRESS, read_address, refuse_taken_port
 from prefect_assay.cli.services.saved_blocks import make_lab_account, new_lab_wallet, save_account
 from prefect_assay.cli.services.signing_keys import signing_keys
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.service.words import describe_mode
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ def run_lab(
     port: int,
     database: Path | None,
     clock: str,
-    seconds_per_day: float,
     landscape: str | None,
     allow_http_webhooks: bool,
     save_blocks: bool,
@@ -44,15 +43,24 @@ def run_lab(
 
     Without a `receiver` the webhook's block leads to that of `prefect-assay up`. `options` are further ones of
     `assay-lab`.
+
+    Raises:
+        InputError: `clock` is none that the lab has.
+        ConfigurationError: the lab is not installed, or has ended.
     """
     if importlib.util.find_spec("assay_lab") is None:
         raise ConfigurationError.missing_lab("`prefect-assay lab`")
+    from assay_lab.kernel.settings import read_clock
+
+    try:
+        read_clock(clock)
+    except ValueError as error:
+        raise InputError(str(error)) from None
     if save_blocks:
         require_api()
     refuse_taken_port(host, port)
-    mode = f"scaled:{seconds_per_day:g}" if clock == "scaled" else clock
     command = [sys.executable, "-P", "-m", "assay_lab"]
-    command += ["--host", host, "--port", str(port), "--clock", mode]
+    command += ["--host", host, "--port", str(port), "--clock", clock]
     command += ["--database", str(database)] if database else []
     command += ["--landscape", landscape] if landscape else []
     command += ["--allow-http-webhooks"] if allow_http_webhooks else []

@@ -113,7 +113,7 @@ def settle_antibodies(
         return False
     pairs, stems = _find_pairs(rows, columns, groups, domains)
     is_named = reading.chain is not None and re.fullmatch(r"[\d,: ]+", reading.chain) is None
-    if is_named and has_groups and not reading.keep_shared:
+    if is_named and has_groups and not reading.as_is:
         return False
     problem = _find_problem(rows, domains, pairs, stems)
     if problem is not None:

@@ -96,7 +96,7 @@ def settle_chain_records(rows: Rows, reading: ReadingOptions, stem: str) -> None
     )
     if not groups:
         return
-    if reading.chain is not None and not reading.keep_shared:
+    if reading.chain is not None and not reading.as_is:
         _take_labelled(rows, groups, reading.chain, stem)
         return
     complexes = {name: labels for name, labels in groups.items() if len(labels) > 1}

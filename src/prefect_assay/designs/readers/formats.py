@@ -141,7 +141,7 @@ def _read_records(
     read_fasta(rows, blocks)
     rows.read.format = "FASTA"
     rows.extras = [""] * len(rows.names)
-    chains = None if reading.keep_shared else chains_of_headers(rows.names)
+    chains = None if reading.as_is else chains_of_headers(rows.names)
     if chains:
         take_chains(rows, *chains, stem, reading.chain)
         return
