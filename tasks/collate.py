@@ -17,8 +17,8 @@ from prefect_assay.service.models.vocabulary import ResultsStatus
 from prefect_assay.tasks.retry_policies import READ
 
 
-@task(name="keep-plan", **READ)
-def keep_plan(archive: Archive, plan: Plan) -> None:
+@task(name="save-plan", **READ)
+def save_plan(archive: Archive, plan: Plan) -> None:
     """Archive a campaign's plan, once; the same plan again changes nothing.
 
     Raises:

@@ -54,8 +54,8 @@ def plan_campaign(
     )
 
 
-@task(name="check-experiment", task_run_name="check-experiment-{experiment_id}", **READ)
-def check_experiment(credentials: AssayCredentials, experiment_id: str) -> Experiment:
+@task(name="read-experiment", task_run_name="read-experiment-{experiment_id}", **READ)
+def read_experiment(credentials: AssayCredentials, experiment_id: str) -> Experiment:
     """Read the experiment's detail record, for your own flows."""
     with credentials.get_client() as client:
         return client.experiments.get(experiment_id)

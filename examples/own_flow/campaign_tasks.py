@@ -15,7 +15,6 @@ from prefect_assay.orders.job import OrderRoute
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks import (
     archive_experiment,
-    check_experiment,
     estimate_cost,
     open_ledgers,
     order_experiment,
@@ -23,6 +22,7 @@ from prefect_assay.tasks import (
     plan_campaign,
     poll_quote,
     read_designs,
+    read_experiment,
     resolve_target,
     retrieve_results,
 )
@@ -33,7 +33,7 @@ DESIGNS = ">design-1\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
 @task(retries=100, retry_delay_seconds=1)
 def wait_for_results(credentials: AssayCredentials, experiment_id: str) -> None:
     """Poll the experiment; the flow `campaign` suspends instead, and needs no process for two weeks."""
-    experiment = check_experiment(credentials, experiment_id)
+    experiment = read_experiment(credentials, experiment_id)
     if experiment.results_status != "all":
         raise RuntimeError(f"experiment {experiment.code} has results: {experiment.results_status}")
 
@@ -83,7 +83,7 @@ def measure(
     archived = archive_experiment(
         credentials,
         archive,
-        check_experiment(credentials, order.experiment_id),
+        read_experiment(credentials, order.experiment_id),
         received=received,
         campaign_id=campaign_id,
         order=order,

@@ -14,7 +14,7 @@ from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import ArchiveError, InvalidSequences, InvalidSpec
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.models.vocabulary import ExperimentType
-from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.collate import save_plan
 from prefect_assay.tasks.read import plan_campaign, read_designs
 
 ASSAY = Assay(experiment_type=ExperimentType.EXPRESSION)
@@ -38,7 +38,7 @@ def setup(tmp_path, monkeypatch, credentials):
         monkeypatch.setattr(campaign_plan, name, lambda *_: None)
     monkeypatch.setattr(campaign_plan, "resolve_target", lambda *_: None)
     monkeypatch.setattr(campaign_plan, "get_run_logger", lambda: logging.getLogger("plan"))
-    for task in (read_designs, plan_campaign, keep_plan):
+    for task in (read_designs, plan_campaign, save_plan):
         monkeypatch.setattr(campaign_plan, task.fn.__name__, task.fn)
     archive = LocalArchive(root=str(tmp_path))
     return SimpleNamespace(

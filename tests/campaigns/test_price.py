@@ -24,7 +24,7 @@ from prefect_assay.orders.next_action import APPROVE
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.collate import save_plan
 from prefect_assay.tasks.read import plan_campaign
 from support.accounts import make_account
 from support.runs.world import EGFR
@@ -223,6 +223,6 @@ def test_same_designs_in_another_campaign_are_named_in_the_question(lab, tmp_pat
     log = again[0].setup.log("d")
     log.read()
     log.start(Started(what=StartedKind.CAMPAIGN, name="d", terms=again[0].setup.terms()))
-    keep_plan.fn(again[0].setup.archive, plan)
+    save_plan.fn(again[0].setup.archive, plan)
     approve_orders([PlannedOrder(again[0].setup, other, one, log) for one in other.experiments], "lab")
     assert "**2 of the 2 designs were ordered before**, in c, and would be bought again." in form.texts[0]

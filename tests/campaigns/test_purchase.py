@@ -35,7 +35,7 @@ from prefect_assay.service.models.billing import CostEstimate
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.models.vocabulary import Method, PaymentMethod
-from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.collate import save_plan
 from prefect_assay.tasks.read import plan_campaign
 
 CORE = "MKVLAAEIEKWLEEAKKLIEEAKKLAEEGRLE"
@@ -253,7 +253,7 @@ class History:
         self.setup = SimpleNamespace(archive=self.archive, credentials=None)
 
     def plan(self, campaign):
-        keep_plan.fn(self.archive, campaign)
+        save_plan.fn(self.archive, campaign)
         return campaign
 
     def order(self, campaign, *, delivered=False):

@@ -22,7 +22,7 @@ from prefect_assay.orders.purchase import PAID_AGAIN
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.collate import save_plan
 from prefect_assay.tasks.read import plan_campaign
 from support.accounts import make_account
 
@@ -76,7 +76,7 @@ class Shop:
         with self.account.credentials.get_client() as client:
             target = resolve_target(client, ASSAY)
         plan = plan_campaign.fn(sequences, ASSAY, target, campaign_id=campaign_id, per_experiment=96)
-        keep_plan.fn(self.archive, plan)
+        save_plan.fn(self.archive, plan)
         return plan
 
     def at_a_terminal(self, monkeypatch, answer):

@@ -55,7 +55,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     list_open,
 )
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.tasks.collate import keep_plan, read_campaign_table
+from prefect_assay.tasks.collate import read_campaign_table, save_plan
 from prefect_assay.tasks.read import plan_campaign
 from support.accounts import flow_parameters, make_account
 from support.archive.campaign_records import some_terms
@@ -254,7 +254,7 @@ def loop(tmp_path, monkeypatch, prefect):
         monkeypatch.setattr(module, "get_run_logger", logging.getLogger)
     monkeypatch.setattr(loop_module.artifacts, "show_loop", lambda *_: None)
     monkeypatch.setattr(plan_module, "plan_campaign", plan_module.plan_campaign.fn)
-    monkeypatch.setattr(plan_module, "keep_plan", keep_plan.fn)
+    monkeypatch.setattr(plan_module, "save_plan", save_plan.fn)
     monkeypatch.setattr(plan_module, "check_access", lambda _: None)
     monkeypatch.setattr(plan_module, "resolve_target", lambda *_: TARGET)
     monkeypatch.setattr(proposals, "propose_designs", proposals.propose_designs.fn)
@@ -332,7 +332,7 @@ def test_a_round_never_takes_another_campaign_that_has_its_id(loop):
     loop.laboratory.archive_table(name, [])
     designs = read_sequences("designs", text=">other\nACDEFGHIKL\n")
     plan = plan_campaign.fn(designs, Assay(target="t"), TARGET, campaign_id=name, per_experiment=4)
-    keep_plan.fn(loop.laboratory.archive, plan)
+    save_plan.fn(loop.laboratory.archive, plan)
     with pytest.raises(LoopFailed, match="has been used for other designs"):
         loop(designer="loop_designers:longer", max_rounds=1)
     assert loop.laboratory.measured == []

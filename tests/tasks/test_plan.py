@@ -16,7 +16,7 @@ from prefect_assay.errors import ArchiveUnavailable, InvalidSpec
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import ExperimentType
-from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
+from prefect_assay.tasks.collate import collate_campaign, kept_plan, save_plan
 from prefect_assay.tasks.read import plan_campaign
 
 ASSAY = Assay(experiment_type=ExperimentType.EXPRESSION)
@@ -44,8 +44,8 @@ def test_other_columns_of_the_same_designs_are_the_same_campaign(tmp_path):
     archive = LocalArchive(root=str(tmp_path))
     first, second = plan_of({"ipTM": "0.9"}), plan_of({"ipTM": "0.8", "round": "2"})
     assert first.campaign_id == second.campaign_id
-    keep_plan.fn(archive, first)
-    keep_plan.fn(archive, second)
+    save_plan.fn(archive, first)
+    save_plan.fn(archive, second)
     assert kept_plan(archive, first.campaign_id).attributes == {"d0": {"ipTM": "0.9"}}
 
 
@@ -71,7 +71,7 @@ def test_of_two_plans_fixed_at_once_the_run_that_goes_on_keeps_its_own(tmp_path,
 
     def fix(plan, archive=archive):
         try:
-            keep_plan.fn(archive, plan)
+            save_plan.fn(archive, plan)
         except InvalidSpec:
             return
         went_on.append(plan.order_keys)
@@ -95,8 +95,8 @@ def test_a_plan_is_chosen_while_the_listing_lags(tmp_path, monkeypatch):
     monkeypatch.setattr(LocalStore, "keys", lambda self, prefix: iter(()))
     archive = LocalArchive(root=str(tmp_path))
     plan = plan_of({})
-    keep_plan.fn(archive, plan)
-    keep_plan.fn(archive, plan)
+    save_plan.fn(archive, plan)
+    save_plan.fn(archive, plan)
     assert kept_plan(archive, plan.campaign_id).order_keys == plan.order_keys
 
 
@@ -109,7 +109,7 @@ def test_the_oldest_complete_version_is_chosen_behind_those_that_are_not(tmp_pat
     store.put_if_absent(f"{folder}/v003/claim.json", b"{}", "application/json")  # behind a gap
     with pytest.raises(ArchiveUnavailable, match="no complete version yet"):
         choose_version(store, folder)
-    keep_plan.fn(archive, plan)
+    save_plan.fn(archive, plan)
     assert json.loads(store.read(chosen_key(folder))) == {"version": 2}
 
 
@@ -155,7 +155,7 @@ def test_a_table_over_preliminary_results_is_not_sealed_as_complete(tmp_path):
 def test_a_table_that_lacks_an_experiment_of_the_plan_is_not_sealed_as_complete(tmp_path):
     archive, plan = LocalArchive(root=str(tmp_path)), plan_of({}, {}, {})
     assert len(plan.experiments) == 2
-    keep_plan.fn(archive, plan)
+    save_plan.fn(archive, plan)
     _archived(archive, plan.campaign_id, "E-1", "all")
     for codes in (["E-1"], ["E-1", "E-2"]):
         collate_campaign.fn(archive, plan.campaign_id, codes)

@@ -42,7 +42,7 @@ def test_only_the_tasks_that_a_campaign_has_once_need_no_names():
     assert {task.name for task in vars(tasks).values() if isinstance(task, Task)} - named == {
         "check-access",
         "collate-campaign",
-        "keep-plan",
+        "save-plan",
         "plan-campaign",
         "read-designs",
         "report-campaign",

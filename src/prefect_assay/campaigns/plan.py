@@ -21,7 +21,7 @@ from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import check_archive
-from prefect_assay.tasks.collate import keep_plan, kept_plan
+from prefect_assay.tasks.collate import kept_plan, save_plan
 from prefect_assay.tasks.estimate import check_access, resolve_target
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.read import plan_campaign, read_designs
@@ -93,7 +93,7 @@ def make_plan(setup: CampaignSetup, campaign_input: CampaignInput) -> Plan:
     check_access(setup.credentials)
     target = resolve_target(setup.credentials, campaign_input.assay)
     plan = campaign_input.split(sequences, target)
-    keep_plan(setup.archive, plan.model_copy(update={"archive_id": setup.ledgers.archive_id}))
+    save_plan(setup.archive, plan.model_copy(update={"archive_id": setup.ledgers.archive_id}))
     _log_plan(sequences, plan)
     return plan
 

@@ -32,7 +32,7 @@ from prefect_assay.orders.ledger.log import (
 )
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.tasks.collate import keep_plan, read_campaign_table
+from prefect_assay.tasks.collate import read_campaign_table, save_plan
 from prefect_assay.tasks.read import plan_campaign
 from support.archive.campaigns import row
 
@@ -55,7 +55,7 @@ class Campaign:
             campaign_id="loop-1",
             per_experiment=2,
         )
-        keep_plan.fn(self.archive, self.plan)
+        save_plan.fn(self.archive, self.plan)
         self.ledgers = Ledgers(self.store, "", "org-1")
         self.log(0, SENDING, Ordered(experiment_id="e-1"))
         loop_log = LoopLog(self.store, "", "loop")

@@ -19,7 +19,7 @@ from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod, ResultsStatus
 from prefect_assay.tasks.archive import archive_experiment
-from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.collate import save_plan
 from prefect_assay.tasks.estimate import resolve_target
 from prefect_assay.tasks.read import plan_campaign
 
@@ -50,7 +50,7 @@ def lab_campaign(
             per_experiment=per_experiment,
         )
         ledgers = Ledgers(LocalStore(folder), "", "the organization")
-        keep_plan.fn(archive, plan.model_copy(update={"archive_id": ledgers.archive_id}))
+        save_plan.fn(archive, plan.model_copy(update={"archive_id": ledgers.archive_id}))
         orders = [_order(client, ledgers, plan, planned) for planned in plan.experiments]
         lab.advance(days=days)
         for planned, order in list(zip(plan.experiments, orders, strict=True))[:measured]:

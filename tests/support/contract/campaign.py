@@ -30,7 +30,7 @@ from prefect_assay.orders.payments import settle
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks import archive as archiving
-from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.collate import save_plan
 from prefect_assay.tasks.report import ResultPlots
 from support.accounts import AMOUNT_USD, make_account, make_options
 from support.contract.service import NETWORK, NETWORK_ID, RECEIVER, TARGET, TOKEN, USDC
@@ -104,7 +104,7 @@ def a_plan(setup, *, kind="affinity", sequences=None, campaign_id=CAMPAIGN, spec
         assay=Assay(experiment_type=kind, target=TARGET["name"] if binding else None),
         experiments=(planned,),
     )
-    keep_plan.fn(setup.archive, plan)
+    save_plan.fn(setup.archive, plan)
     return plan
 
 
