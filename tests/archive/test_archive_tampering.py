@@ -15,7 +15,6 @@ from support.archive.tampering import E1, FOLDER_WAYS, WAYS, Hands, fill
 EVERYWHERE = [(way, *WAYS[way]) for way in WAYS]
 IN_A_FOLDER = [(way, *FOLDER_WAYS[way]) for way in FOLDER_WAYS]
 WITHOUT_REGISTER = [found for found in EVERYWHERE + IN_A_FOLDER if found[3]]
-NEVER_SHOWN_WITHOUT = [found for found in EVERYWHERE if found[3] is False]
 
 
 def damaged(report):

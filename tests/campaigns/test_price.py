@@ -24,7 +24,6 @@ from prefect_assay.orders.next_action import APPROVE
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from prefect_assay.tasks.collate import save_plan
 from prefect_assay.tasks.read import plan_campaign
 from support.accounts import make_account
 from support.runs.world import EGFR
@@ -204,25 +203,3 @@ def test_finished_campaign_is_run_again_without_a_question_and_without_a_request
     assert (estimates, purchase.due) == ({}, "nothing more to order: 0.00 USD")
     assert [one for one in lab.journal(after=before) if "whoami" not in one["path"]] == []
     assert placed[0].log.read().offered is None
-
-
-def test_same_designs_in_another_campaign_are_named_in_the_question(lab, tmp_path, monkeypatch):
-    for order in orders(lab, tmp_path, unasked_cents=PRICE_CENTS):
-        place(order, delivered=False)
-    form = Form(monkeypatch, (APPROVE, "Grace"))
-    again = orders(lab, tmp_path)
-    plan = again[0].plan
-    other = plan.model_copy(
-        update={
-            "campaign_id": "d",
-            "experiments": tuple(
-                one.model_copy(update={"order_key": f"{n}" * 20}) for n, one in enumerate(plan.experiments)
-            ),
-        }
-    )
-    log = again[0].setup.log("d")
-    log.read()
-    log.start(Started(what=StartedKind.CAMPAIGN, name="d", terms=again[0].setup.terms()))
-    save_plan.fn(again[0].setup.archive, plan)
-    approve_orders([PlannedOrder(again[0].setup, other, one, log) for one in other.experiments], "lab")
-    assert "**2 of the 2 designs were ordered before**, in c, and would be bought again." in form.texts[0]

@@ -19,7 +19,7 @@ from prefect_assay.campaigns.play import stop_with_run
 from prefect_assay.campaigns.remains import CanceledOrderState, CancellationReport
 from prefect_assay.campaigns.runs.home import home_id
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
-from prefect_assay.campaigns.stop import EndedRound, OrderRemains, StopReport
+from prefect_assay.campaigns.stop import OrderRemains, StopReport
 from prefect_assay.cli import asking
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import adopt, answer, cancel
@@ -259,14 +259,6 @@ def test_a_cancellation_is_confirmed_at_a_terminal_alone(world):
     assert written.log.read().stopped is None
 
 
-def test_what_is_over_is_not_canceled(world):
-    written = begun(world)
-    written.log.finish("2 measured", complete=True)
-    error = json.loads(command("cancel", written.name, "--yes", "--json", code=2))["error"]
-    assert "is over" in error["message"]
-    assert "nothing to cancel" in error["message"]
-
-
 def test_a_run_that_has_begun_nothing_is_canceled(world):
     run = a_run(world.server, campaign_id="c-late", name="late")
     shown = command("cancel", "late", "--yes")
@@ -351,17 +343,6 @@ def test_the_sums_have_the_rounds_that_were_over_and_each_open_sum_its_link(caps
     lines = capsys.readouterr().out.splitlines()
     assert "Billed together: 1,752.00 USD, of which 1,314.00 USD is paid." in lines
     assert f"    {item.url}" in lines, "the link can be copied whole"
-
-
-def test_a_loop_whose_rounds_were_over_is_not_said_to_have_ordered_nothing(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    over = EndedRound(campaign_id="egfr-1", experiments=1, billed_cents=175_200, paid_cents=175_200)
-    cancel._show([a_report(what=StartedKind.LOOP, ended=(over,))], [], OpenMoney(paid={"egfr-1": 175_200}))
-    assert capsys.readouterr().out.splitlines() == [
-        "Loop c is canceled. Nothing was open: what it had ordered was over before.",
-        "Round egfr-1 was over before: 1 experiment ordered, 1,752.00 USD billed, 1,752.00 USD of it paid.",
-        "Billed together: 1,752.00 USD, of which 1,752.00 USD is paid.",
-    ]
 
 
 def test_where_something_is_not_known_yet_nothing_is_said_about_what_is_billed(capsys):

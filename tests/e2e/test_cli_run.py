@@ -80,37 +80,6 @@ def test_followed_and_in_process(world, blocks):
     assert intact.code == 0, intact.err
 
 
-def test_nothing_is_started_for_a_wrong_request(world, blocks):
-    designs = str(world.designs("wrong", BINDER))
-    by_machine = [*blocks, "--payment", "x402-exact"]
-    # As the first campaign makes it: an archive that is not there could hold the campaign that is asked for.
-    (world.folder / "archive").mkdir(exist_ok=True)
-    before = _status(world).json()
-    for arguments, code, words in (
-        ([designs, *blocks], 2, "target: affinity needs one"),
-        (
-            [designs, "--target", EGFR, "--payment", "x402-exact", "--account", "nobody"],
-            2,
-            "there is no account 'nobody'",
-        ),
-        (
-            [designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"],
-            4,
-            "mpp-spt pays with a wallet of its kind",
-        ),
-        ([designs, "--target", "EGFR", *by_machine], 2, "is not in the service's catalog; did you mean"),
-        (["missing.fasta", "--target", EGFR, *by_machine], 2, "missing.fasta"),
-    ):
-        done = command("run", *arguments, **world.stack.env)
-        assert done.code == code, done.err
-        assert words in done.err
-        assert "Traceback" not in done.err
-    assert _status(world).json() == before
-    nobody = _status(world, "no-such-campaign")
-    assert nobody.code == 1
-    assert nobody.json()["error"]["type"] == "NotFound"
-
-
 def test_without_a_prefect_api_the_error_says_what_to_start(tmp_path):
     done = command(
         "status",

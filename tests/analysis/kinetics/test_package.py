@@ -278,14 +278,3 @@ def test_the_same_package_gives_the_same_bytes_in_another_process(tmp_path, publ
     )
     assert done.stdout.strip() == published.analysis.model_dump_json()
     assert PackageAnalysis.model_validate_json(done.stdout) == published.analysis
-
-
-def test_without_the_extra_one_line_says_what_is_missing():
-    program = (
-        "import sys; sys.modules['scipy'] = None\n"
-        "from prefect_assay.errors import ConfigurationError\n"
-        "try:\n    from prefect_assay.analysis.kinetics.package import analyze\n"
-        "except ConfigurationError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "fitting raw curves needs an extra: pip install 'prefect-assay[kinetics]'\n"

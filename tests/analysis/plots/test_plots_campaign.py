@@ -16,7 +16,6 @@ from prefect_assay.analysis.plots.svg import (
     GRID,
     INK,
     PAPER,
-    VERMILLION,
 )
 from prefect_assay.analysis.results.row import Level, Outcome
 from support.reporting.campaigns import rows, summary
@@ -73,14 +72,6 @@ def test_a_limit_is_an_arrow_to_the_end_of_the_axis(qualifier, end):
     assert end(x for x, _ in arrow[0]) == pytest.approx(end(axis), abs=0.3)
 
 
-def test_an_interval_that_reaches_very_far_does_not_squeeze_the_others():
-    drawn = Figure(
-        draw_ranked_affinities([summary("a", 1e-8, kd_low_M=1e-30, kd_high_M=1e3), summary("b", 1e-7)], [])
-    )
-    points = below_legend(drawn, drawn.marked(BLUE))
-    assert points[1][0] - points[0][0] > 40
-
-
 def test_designs_without_a_number_are_listed_by_outcome_and_have_no_point():
     designs = [
         summary("measured", 1e-8),
@@ -95,13 +86,6 @@ def test_designs_without_a_number_are_listed_by_outcome_and_have_no_point():
     assert titles[0] < drawn.word("flat, refused, blank (control)").y < titles[1] < drawn.word("absent").y
 
 
-def test_controls_have_a_marker_of_their_own():
-    drawn = Figure(draw_ranked_affinities([summary("a", 1e-8), summary("EGF", 1e-7, control=True)], []))
-    assert [y for _, y in below_legend(drawn, drawn.marked(VERMILLION))] == [
-        pytest.approx(drawn.word("EGF").y - 3.5, abs=0.3)
-    ]
-
-
 def test_the_names_of_a_whole_plate_do_not_overlap():
     designs = [summary(name, 10 ** (-9 + number / 32)) for number, name in enumerate(NAMES)]
     drawn = Figure(draw_ranked_affinities(designs, []))
@@ -110,23 +94,6 @@ def test_the_names_of_a_whole_plate_do_not_overlap():
     gaps = [b.y - a.y for a, b in pairwise(names)]
     assert min(gaps) > names[0].size * 1.2
     assert len({word.text for word in names}) == 96
-
-
-@pytest.mark.parametrize(
-    ("kds", "labels"),
-    [
-        ((1e-12, 1e-5), ["1 pM", "100 pM", "10 nM", "1 µM"]),
-        ((2.2e-8, 6e-8), ["10 nM", "20 nM", "50 nM"]),
-    ],
-)
-def test_an_axis_has_several_labels_that_do_not_overlap(kds, labels):
-    designs = [summary(str(kd), kd, kd_low_M=None, kd_high_M=None) for kd in kds]
-    drawn = Figure(
-        draw_ranked_affinities([*designs, summary("x", 1.2e-8, kd_low_M=None, kd_high_M=None)], [])
-    )
-    shown = sorted({(word.x, word.text) for word in drawn.words if word.text in labels})
-    assert [text for _, text in shown] == labels
-    assert all(b[0] - a[0] > 36 for a, b in pairwise(shown))
 
 
 def test_a_campaign_of_many_plates_says_what_is_left_out():
@@ -265,21 +232,6 @@ def test_each_cell_of_the_overview_says_its_value_in_words_and_has_a_step_of_col
     assert [fill(x) for x in xs] == ["#00224e", "#7d7c78", "#fee838", PAPER, PAPER, PAPER]
 
 
-def test_the_overview_counts_and_keeps_the_order():
-    designs = [summary(f"d{n}", 1e-8 if n % 2 else None) for n in range(20)]
-    drawn = Figure(draw_overview(designs))
-    assert "10 no binding, 10 with a KD" in drawn.texts
-    places = [(drawn.word(f"d{n}").y, drawn.word(f"d{n}").x) for n in range(20)]
-    assert places == sorted(places)
-
-
-def test_a_control_is_framed_and_marked():
-    drawn = Figure(draw_overview([summary("a", 1e-8), summary("EGF", 1e-8, control=True)]))
-    assert "◆ EGF" in drawn.texts
-    frames = [path for path in drawn.lines(stroke=INK, stroke_width="2") if path.points[0][1] > 70]
-    assert len(frames) == 1
-
-
 def test_calls_are_counted_by_expression_and_binding():
     designs = [
         *(summary(f"s{n}", 1e-9, expression="high", binding_strength="strong") for n in range(3)),
@@ -324,20 +276,3 @@ def test_a_value_that_the_curves_do_not_reach_is_drawn_as_extrapolated_and_not_a
     assert "? to review; ↑ extrapolated" in drawn.texts
     assert {"1.00 µM ↑", "2.00 µM ?↑"} <= {*drawn.texts}
     assert not any("agrees" in text or "✓" in text for text in drawn.texts)
-
-
-def test_a_name_in_capitals_is_parted_before_it_leaves_its_cell():
-    drawn = Figure(draw_overview([summary("EGF_M21R_A30F", 1e-9)]))
-    assert {"EGF_M21R_", "A30F"} <= {*drawn.texts}
-
-
-def test_an_outcome_that_is_unknown_has_one_word_in_all_figures():
-    unknown = [summary("a", outcome=Outcome.UNKNOWN)]
-    assert "unknown" in Figure(draw_calls(unknown)).texts
-    assert "1 unknown" in Figure(draw_overview(unknown)).texts
-
-
-def test_a_campaign_without_affinities_has_no_legend_of_affinities():
-    melts = [summary("a", outcome=Outcome.MEASURED, tm_C=60.0)]
-    assert "under 1 nM" not in Figure(draw_overview(melts)).texts
-    assert "under 1 nM" in Figure(draw_overview([summary("a", 1e-9)])).texts

@@ -17,7 +17,6 @@ from support.reporting.campaigns import ASSOCIATION_S, CONCENTRATIONS_M, melt, r
 from support.reporting.figure import Figure
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
-DASHED = "4 2"
 
 
 def curves(figure, color):
@@ -53,16 +52,6 @@ def test_a_curve_starts_and_ends_at_the_times_of_the_axis():
     per_second = (ticks["400"] - ticks["100"]) / 300
     assert points[0][0] == pytest.approx(ticks["100"] - 100 * per_second, abs=0.2)
     assert points[-1][0] == pytest.approx(ticks["400"] + 79 * per_second, abs=20 * per_second)
-
-
-def test_the_fit_is_drawn_below_the_readings():
-    drawn = Figure(draw_sensorgrams(replicate()))
-    assert "global 1:1 fit" in drawn.texts
-    widths = [path.attributes.get("stroke-width") for path in drawn.paths if len(path.points) > 2]
-    fits = [place for place, width in enumerate(widths) if width == "2.6"]
-    readings = [place for place, width in enumerate(widths) if width == "1.3"]
-    assert len(fits) == 5
-    assert max(fits) < min(readings), "a fit must not hide what it misses"
 
 
 @pytest.mark.parametrize("kd", [7e-8, 1e-6, 3e-6])
@@ -130,14 +119,6 @@ def test_the_residuals_are_those_of_the_fit():
     assert max(spread(missed)) > 20
 
 
-def test_without_a_fit_there_is_no_residual_and_the_curves_have_all_the_room():
-    drawn, fitted = (Figure(draw_sensorgrams(replicate(binds=binds))) for binds in (False, True))
-    assert "residual (nm)" in fitted.texts
-    assert "residual (nm)" not in drawn.texts
-    assert drawn.root.get("height") == fitted.root.get("height")
-    assert not [text for text in drawn.texts if "fit" in text]
-
-
 @pytest.mark.parametrize(
     ("verdict", "word"),
     [
@@ -152,30 +133,6 @@ def test_name_verdict_and_interval_are_in_the_heading(verdict, word):
     assert drawn.texts.count("EGFR_7") == 1
     assert f"replicate 2 · {word} · KD 70.0 nM (63.0 to 77.0 nM)" in drawn.texts
     assert drawn.title == f"Sensorgrams of EGFR_7: replicate 2 · {word} · K_D 70.0 nM (63.0 to 77.0 nM)"
-
-
-def test_reasons_take_at_most_two_lines():
-    short = Figure(draw_sensorgrams(replicate(reasons=("one", "two"))))
-    assert "one; two" in short.texts
-    long = Figure(draw_sensorgrams(replicate(reasons=("the residuals are long " * 30,))))
-    lines = [
-        text for text in long.texts if text.startswith(("the residuals", "are long", "residuals", "long"))
-    ]
-    assert len(lines) == 2
-    assert lines[1].endswith("…")
-
-
-def test_concentrations_are_written_beside_the_curves_in_their_order_and_apart():
-    drawn = Figure(draw_sensorgrams(replicate()))
-    labels = [drawn.word(text) for text in ("1.00 µM", "316 nM", "100 nM", "31.6 nM", "10.0 nM")]
-    heights = [label.y for label in labels]
-    assert heights == sorted(heights)
-    assert all(below - above >= 11.9 for above, below in pairwise(heights))
-    assert heights[-1] < drawn.word("residual (nm)").y
-
-
-def test_a_sensorgram_is_small_enough_for_three_hundred_of_them():
-    assert len(draw_sensorgrams(replicate()).encode()) < 12_000
 
 
 def test_the_dose_response_has_a_logarithmic_axis_and_the_measured_heights():
@@ -220,14 +177,6 @@ def test_a_blank_and_a_missing_fit_do_not_end_the_dose_response():
     drawn = Figure(draw_dose_response(type(some)(some.kinetics, (blank, *some.curves), ASSOCIATION_S)))
     assert "1:1 isotherm" not in drawn.texts
     assert len([y for _, y in drawn.marked(BLUE) if y > drawn.word("measured").y]) == 5
-
-
-def test_readings_that_are_no_numbers_leave_a_gap():
-    some = replicate(binds=False)
-    some.curves[1].curve.signal[-10:] = np.nan
-    some.curves[2].curve.signal[:] = np.nan
-    for svg in (draw_sensorgrams(some), draw_dose_response(some)):
-        assert "nan" not in svg.lower()
 
 
 def _readings(some):

@@ -182,30 +182,6 @@ def test_words_and_lines_are_legible_on_light_and_dark_paper():
             assert contrast(shown(color), paper) > 2
 
 
-def test_every_figure_has_paper_of_its_own_that_changes_with_the_ink():
-    for svg in drawn_once().values():
-        drawn = Figure(svg)
-        first = drawn.paths[0]
-        assert first.attributes["fill"] == PAPER
-        assert {x for x, _ in first.points} == {0, float(drawn.root.get("width"))}
-        assert {y for _, y in first.points} == {0, float(drawn.root.get("height"))}
-        assert {PAPER, INK} <= set(dark_colors(svg))
-
-
-def test_values_in_colored_cells_are_legible_and_do_not_change_with_the_scheme():
-    svg = draw_overview([summary(str(n), 10 ** (-9.5 + n)) for n in range(5)])
-    dark, drawn = dark_colors(svg), Figure(svg)
-    cells = [p for p in drawn.paths if p.points[0][1] > 70 and min(x for x, _ in p.points) > 0]
-    assert len(cells) == 5
-    for cell in cells:
-        left, right = min(x for x, _ in cell.points), max(x for x, _ in cell.points)
-        words = [w for w in drawn.words if left < w.x < right and w.y > 70]
-        assert len(words) == 2
-        for word in words:
-            assert {cell.attributes["fill"], word.attributes["fill"]}.isdisjoint(dark)
-            assert contrast(cell.attributes["fill"], word.attributes["fill"]) > 4
-
-
 def test_two_figures_on_a_page_share_no_id():
     assert not [svg for svg in drawn_once().values() if re.search(r"\b(id|href)=|url\(", svg)]
 

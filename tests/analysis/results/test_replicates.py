@@ -243,9 +243,6 @@ def test_melting_temperatures_have_an_interval_and_groups_too():
     assert found[0].tm_high_C - found[0].tm_low_C < 2
 
 
-POSITIVE = {"control": True, "binding": "true"}
-
-
 def test_a_control_that_failed_is_named_and_doubts_the_calls_that_rest_on_it():
     rows = [
         *measured("binder", 10, 12, reported=11),

@@ -6,12 +6,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
 from prefect_assay.analysis.selection import make_history, select_designs
 from prefect_assay.analysis.selection.features import count_triplets
-from prefect_assay.analysis.selection.model import expect_improvement
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Fate, SelectionSettings
@@ -365,13 +363,6 @@ def test_a_library_of_any_number_of_sites_is_compared_site_by_site(sites, framew
     pool = [candidate(text, framework + text) for text in texts[96:]]
     chosen = names(select_designs(pool, make_history(history), 24, BEST, **LAST))
     assert min(kd[name] for name in chosen) == min(kd[text] for text in texts[96:])
-
-
-def test_expected_improvement_is_the_formula():
-    mean, deviation = np.array([0.0, 1, -3]), np.array([1.0, 0.5, 2])
-    steps = (mean - 0.5) / deviation
-    expected = (mean - 0.5) * norm.cdf(steps) + deviation * norm.pdf(steps)
-    assert expect_improvement(mean, deviation, 0.5) == pytest.approx(expected)
 
 
 def landscape(seed):

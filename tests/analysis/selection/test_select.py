@@ -73,14 +73,6 @@ def test_top_score_takes_the_highest_and_says_why():
     assert selection.fate(39) is Fate.CHOSEN
 
 
-def test_the_function_can_be_imported_again_after_a_call():
-    select_designs(pool(), NOTHING, 1, TOP)
-
-    from prefect_assay.analysis.selection import select_designs as again
-
-    assert again is select_designs
-
-
 def test_a_low_score_can_be_the_good_one():
     selection = select_designs(pool(), NOTHING, 2, TOP.model_copy(update={"higher_is_better": False}))
 
@@ -549,10 +541,3 @@ def test_names_of_a_pool_keep_their_letters_and_their_run_also_in_the_file_of_ch
     assert any(note in line for line in (*selection.notes, ""))
     again = read_sequences("next.csv", data=choices_csv(selection.choices))
     assert sorted(design.name for design in again.items) == sorted(expected)
-
-
-def test_two_runs_of_proteinmpnn_in_one_file_keep_their_run_in_the_name():
-    text = SAMPLES.format(seed=1, ends="AC") + SAMPLES.format(seed=2, ends="DE")
-    selection = select_designs(read_pool("joined.fa", text=text), NOTHING, 9, RANDOM)
-    assert {name.partition("_T=")[0] for name in names(selection)} == {"bb1_run1", "bb1_run2"}
-    assert any("the run is in the names" in note for note in selection.notes)

@@ -1,10 +1,7 @@
 """The receiver over real HTTP: what wakes runs, what is refused, and how it says so."""
 
 import logging
-import os
 import socket
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -14,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from prefect_assay.campaigns.receiver import endpoint
-from prefect_assay.campaigns.receiver.receiver import create_app
+from prefect_assay.campaigns.receiver.receiver import create_app, from_environment
 from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 from prefect_assay.service.models.update import Delivery
 from prefect_assay.service.webhook_signature import derive_secret
@@ -204,17 +201,6 @@ def test_other_methods_get_405(receiver):
     assert httpx.get(receiver.url + PATH).status_code == 405
 
 
-def test_health(receiver):
-    answer = httpx.get(receiver.url + "/assay/health")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
-
-
-@settings(path_prefix="")
-def test_no_prefix(receiver):
-    assert receiver.post(body_of(), path=f"/{ORDER_KEY}").status_code == 200
-    assert httpx.get(receiver.url + "/health").status_code == 200
-
-
 @settings(max_body_bytes=2000)
 def test_an_oversize_body_gets_413_declared_or_not(receiver):
     body = body_of(data_description="x" * 3000)
@@ -318,42 +304,11 @@ def test_logs_name_the_order_and_no_secret(receiver, caplog):
         assert secret not in caplog.text
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-def test_as_a_process_with_prefects_api_away(tmp_path):
-    """The way it is deployed: settings from the environment, the real wake-up, and no Prefect behind it."""
-    port = free_port()
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "uvicorn", "--port", str(port)),
-            *("--factory", "prefect_assay.campaigns.receiver.receiver:from_environment"),
-        ],
-        env=os.environ
-        | {
-            "PREFECT_ASSAY_RECEIVER_SIGNING_KEYS": f"{NEW_KEY}, {SIGNING_KEY}",
-            "PREFECT_ASSAY_RECEIVER_WAKE_TIMEOUT_SECONDS": "5",
-            "PREFECT_API_URL": f"http://127.0.0.1:{free_port()}/api",
-            "PREFECT_HOME": str(tmp_path),
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        body = body_of()
-        client = httpx.Client(transport=httpx.HTTPTransport(retries=12), timeout=20)  # waits for the start
-        assert client.get(f"{url}/assay/health").status_code == 200
-        assert client.post(url + PATH, content=body, headers=headers_of(body, SECRET)).status_code == 503
-    finally:
-        process.terminate()
-        output, _ = process.communicate(timeout=20)
-    assert "the service is asked to retry" in output
-    assert SIGNING_KEY not in output
+def test_the_factory_reads_its_settings_from_the_environment(monkeypatch):
+    monkeypatch.setenv("PREFECT_ASSAY_RECEIVER_SIGNING_KEYS", f"{NEW_KEY}, {SIGNING_KEY}")
+    with TestClient(from_environment()) as client:
+        assert client.get("/assay/health").status_code == 200
+        assert client.post(PATH, content=b"{}").status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -364,13 +319,3 @@ def test_a_root_path_that_ends_with_the_prefix_is_served(root, path):
     client = TestClient(app, root_path=root)
     assert client.get(f"{path}/health").status_code == 200
     assert client.post(f"{path}/{ORDER_KEY}", content=b"{}").status_code == 401
-
-
-def test_a_receiver_that_is_mounted_below_its_prefix_is_served():
-    from starlette.applications import Starlette
-    from starlette.routing import Mount
-
-    app = create_app(ReceiverSettings(signing_keys=[SIGNING_KEY], announce=False), wake=Wake())
-    client = TestClient(Starlette(routes=[Mount("/assay", app=app)]))
-    assert client.get("/assay/health").status_code == 200
-    assert client.post(f"/assay/{ORDER_KEY}", content=b"{}").status_code == 401

@@ -80,22 +80,6 @@ def post(receiver):
     return httpx.post(url, content=body, headers=headers_of(body, SECRET), timeout=30, trust_env=False)
 
 
-def test_asked_to_end_it_finishes_the_wake_up_before_it_answers(receiver):
-    receiver.start()
-    receiver.hold()
-    with ThreadPoolExecutor(1) as service:
-        sending = service.submit(post, receiver)
-        receiver.until(receiver.begun)
-        receiver.process.terminate()
-        time.sleep(0.3)
-        assert not sending.done()
-        receiver.release()
-        answer = sending.result(timeout=20)
-    assert (answer.status_code, answer.json()) == (200, {"resumed": 1})
-    assert receiver.woken() == ["e-1"]
-    receiver.process.wait(10)
-
-
 def takes_connections(port):
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
         return True

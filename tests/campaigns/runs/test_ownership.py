@@ -10,7 +10,6 @@ from prefect_assay.campaigns.runs.queries import FLOW_NAMES, is_assay_run
 from prefect_assay.flows import campaign, design_build_test
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-OURS = {"account": {"$ref": str(uuid4())}, "assay": {}}
 FOREIGN = {"account": {"$ref": str(uuid4())}, "spec": {"learning_rate": 0.1}}
 
 

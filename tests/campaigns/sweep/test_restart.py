@@ -13,10 +13,9 @@ from prefect.states import Cancelled, Completed, Crashed, Failed, Pending, Runni
 from prefect_assay.campaigns.problems import kinds
 from prefect_assay.campaigns.problems.saved import read_saved
 from prefect_assay.campaigns.runs.states import is_canceled_by_person
-from prefect_assay.campaigns.sweep.open_campaigns import read_open_campaigns
 from prefect_assay.campaigns.sweep.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
+from prefect_assay.orders.ledger.campaign_log import StartedKind
 from support.accounts import reference
 from support.runs.sweeps import SELDOM, swept
 
@@ -109,23 +108,6 @@ def test_a_deployment_that_was_made_again_gets_a_new_run_and_the_old_one_is_canc
     assert log.read().stopped is None
 
 
-def test_pauses_grow_with_every_restart_within_a_day(home):
-    log = home.start("c-1")
-    home.set(home.run(log), Failed(message="1"))
-    began = datetime.now(UTC)
-    passed = timedelta()
-    for pause in (timedelta(), timedelta(minutes=5), timedelta(minutes=10), timedelta(minutes=20)):
-        passed = pause  # records are written at the real time, so every restart was now
-        if pause:
-            assert swept(after=passed - timedelta(minutes=1)).started == ()
-        assert len(swept(after=passed).started) == 1
-        home.set(home.runs(log)[-1], Failed(message="again"))
-        assert datetime.now(UTC) - began < timedelta(minutes=4), "the machine is too slow for this test"
-    assert len(home.restarted(log)) == 4
-    assert swept(after=timedelta(minutes=39)).started == ()
-    assert len(swept(after=DAY + HOUR).started) == 1, "a day later they count no more"
-
-
 def test_a_campaign_that_is_started_again_three_times_within_a_day_is_a_problem(home, api):
     log = home.start("c-1")
     home.set(home.run(log), Failed(message="no such file: designs.fasta"))
@@ -203,12 +185,6 @@ def test_the_campaigns_of_another_home_are_left_to_it(home, api):
     log.finish("over", complete=True)
     swept(after=2 * DAY)
     assert problems(api, kinds.HOME_SILENT) == []
-
-
-def test_a_run_outside_of_a_deployment_is_nobodys(home):
-    log = home.start("c-1", home=None, deployment=None, parameters={})
-    assert swept(after=DAY).started == ()
-    assert home.runs(log) == []
 
 
 def test_a_start_in_a_notebook_does_not_take_a_campaign_from_its_home(home):
@@ -293,14 +269,6 @@ def test_a_damaged_log_hides_no_other(home, api):
     assert damaged.name in problem.text
 
 
-def test_a_start_that_has_not_recorded_its_run_yet_is_waited_for(home):
-    log = home.start("c-1")
-    assert swept().started == ()
-    assert swept(after=timedelta(minutes=9)).started == ()
-    assert len(swept(after=timedelta(minutes=11)).started) == 1
-    assert home.restarted(log)[0].why == "no run had recorded itself"
-
-
 @pytest.mark.parametrize("state", [Running(), Pending()], ids=["running", "pending"])
 def test_a_run_without_a_process_counts_as_dead(home, state):
     log = home.start("c-1")
@@ -318,15 +286,3 @@ def test_a_run_with_heartbeats_is_alive(home, monkeypatch):
     )
     assert swept(after=HOUR).started == ()
     assert home.read(run).state.is_running()
-
-
-def test_the_index_alone_decides_nothing(home, api):
-    """Two homes, or a removal that failed: the entry stays, and the log says that it is over."""
-    log = home.start("c-1")
-    log.finish("over", complete=True)
-    CampaignLog(home.store, "", "never-begun").open_index()
-    assert swept(after=DAY).started == ()
-    from prefect_assay.campaigns.sweep.open_campaigns import open_archive
-
-    archive = open_archive(home.name_of("archive"), home.archive, SweepState.read(api))
-    assert read_open_campaigns(archive).campaigns == ()

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.campaigns.artifacts import label_of
 from prefect_assay.campaigns.sweep.memory import Watermark
 from prefect_assay.campaigns.sweep.updates_feed import read_feed
 from prefect_assay.campaigns.sweep.watermarks import SweepState
 from prefect_assay.service.client.resources.updates import Updates
 from prefect_assay.service.models.base import Page
-from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.update import Update
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -154,12 +152,6 @@ def test_rows_that_arrive_while_pages_are_read_count_now_or_next_time(old, growt
     assert first.updates >= old
 
 
-def test_a_sweep_that_dies_before_it_writes_reads_the_same_again():
-    feed = Feed(range(0, 10_000, 3))
-    mark = Watermark(read=True)
-    assert read_feed(feed, mark, NOW) == read_feed(feed, mark, NOW)
-
-
 def test_a_mark_that_cannot_be_read_counts_as_absent():
     """The sweep then reads more, and misses nothing."""
     kept = Watermark(reference="{}", read=True, seen=("u-1",))
@@ -225,27 +217,8 @@ def test_no_row_is_missed_whatever_its_time(sweeps, history, by_time):
         mark = Watermark.model_validate_json(page.mark.model_dump_json())
 
 
-def test_a_run_wakes_for_an_update_below_one_from_the_future():
-    feed = OddFeed(10, by_time=True)
-    mark = read_feed(feed, Watermark(), feed.now).mark
-    feed.add([feed.now + timedelta(days=400)])
-    for _ in range(4):
-        feed.now += timedelta(minutes=5)
-        mark = read_feed(feed, mark, feed.now).mark
-    feed.rows.append(Update(id="results", experiment_id="e-1", timestamp=feed.now))
-    assert set(read_feed(feed, mark, feed.now).newest) == {"e-1"}
-
-
 @pytest.mark.parametrize("text", ["26.11.2026 14:00", None, "", {"at": 1}, "+99999-01-01T00:00:00Z"])
 def test_a_time_that_cannot_be_read_hides_no_other_row(text):
     row = {"id": "u", "experiment_id": "e", "timestamp": text}
     assert Update.model_validate(row).timestamp is None
     assert Update.model_validate(row | {"timestamp": "2026-11-26T14:00:00"}).timestamp.tzinfo is UTC
-
-
-def test_labels_and_amounts_for_people():
-    assert label_of("egfr-round-1", 0) == "egfr-round-1-1"
-    assert label_of("EGFR round_1", 0) == "egfr-round-1-299ace-1"  # another id, so another label
-    assert usd(123450) == "1,234.50 USD"
-    assert usd(7) == "0.07 USD"
-    assert usd(None) == "unknown"

@@ -84,16 +84,6 @@ def test_news_wake_the_run_of_their_experiment_once(home, lab):
     assert str(run.id) not in swept().woken
 
 
-def test_the_first_reading_of_a_feed_wakes_what_has_news_in_it(home, lab):
-    """Nobody has read it before, and the updates may have come after the run was suspended."""
-    experiment = order(lab)
-    lab.advance(days=1)
-    run = home.run(home.start("c-1"), tags=(EXPERIMENT_TAG + experiment,))
-    stranger = home.run(home.start("c-2"), tags=(EXPERIMENT_TAG + "another",))
-    assert swept().woken == (str(run.id),)
-    assert is_asleep(home, stranger)
-
-
 def test_a_due_look_wakes_and_one_that_is_not_due_does_not(home):
     due = home.run(home.start("c-1"), asleep(timedelta(hours=1)))
     later = home.run(home.start("c-2"), asleep(timedelta(hours=6)))
@@ -119,23 +109,6 @@ def test_a_run_that_a_person_has_suspended_stays_so(home):
     run = home.run(home.start("c-1"), by_hand)
     assert swept(after=2 * DAY).started == ()
     assert is_asleep(home, run)
-
-
-def test_an_account_that_is_refused_hides_no_other(home, api, lab, tmp_path):
-    other = SweptHome(api, tmp_path / "other", base_url=lab.base_url, token="not-the-token-of-anybody-x")
-    try:
-        experiment = order(lab)
-        refused = other.run(other.start("c-2"), tags=(EXPERIMENT_TAG + experiment,))
-        run = home.run(home.start("c-1"), tags=(EXPERIMENT_TAG + experiment,))
-        report = swept()
-        assert report.woken == (str(run.id),)
-        (line,) = [line for line in report.problems if "account assay-account/" in line]
-        assert other.name_of("account") in line
-        assert refused.name in line
-        named = {p.subject for p in read_saved(api).problems if p.kind == kinds.TOKEN_EXPIRING}
-        assert named == {other.name_of("account")}
-    finally:
-        other.close()
 
 
 def ask(log, now, hours=1, question_id="q-1"):
@@ -238,24 +211,6 @@ def test_a_worker_that_is_stopped_stops_no_campaign(home):
     home.set(run, Cancelling(message=STOPPED_RUNNER))
     assert len(swept(after=timedelta(minutes=11)).started) == 1
     assert home.read(run).state.message == STOPPED_RUNNER
-    assert log.read().stopped is None
-
-
-def test_a_deployment_that_is_gone_stops_no_campaign(home):
-    log = home.start("c-1")
-    run = home.run(log)
-    home.set(run, Cancelled(message=f"Deployment {run.deployment_id} no longer exists"))
-    assert len(swept().started) == 1
-    assert log.read().stopped is None
-
-
-def test_a_campaign_that_was_opened_again_is_not_stopped_by_its_old_run(home):
-    log = home.start("c-1")
-    home.set(home.run(log), Cancelled())
-    swept()
-    assert log.read().stopped is not None
-    log.reopen("ada")
-    assert len(swept().started) == 1
     assert log.read().stopped is None
 
 

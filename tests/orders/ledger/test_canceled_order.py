@@ -229,9 +229,6 @@ def test_a_stopped_log_with_an_action_after_it_is_damaged():
             ledger.state.next(record)
 
 
-# --- payments ---
-
-
 # --- partial results ---
 
 

@@ -159,21 +159,6 @@ def test_back_off_doubles_and_is_bounded(call, server):
     assert call.waits == [1.0, 2.0, 4.0, 5.0, 5.0]
 
 
-@pytest.mark.parametrize("body", [b"<html>portal</html>", b'{"id": "e1"', b"", b'{"id": "e1"}'])
-def test_an_unreadable_success_of_a_reading_request_is_an_unexpected_answer(call, server, body):
-    server.will(reply(200, body))
-    error = fails(call, "experiments.get", "e1")
-    assert type(error) is errors.UnexpectedAnswer
-    assert error.request_id == "req_1"
-
-
-def test_a_partial_order_carries_its_experiment(call, server):
-    call.options["words"] = WireWords(provider="acme")
-    server.will(reply(500, {"experiment_id": "e7", "error": "broke", "acme_invoice_id": "in_7"}))
-    error = fails(call, "experiments.create", ORDER)
-    assert (error.experiment_id, error.invoice_id, error.request_id) == ("e7", "in_7", "req_1")
-
-
 def test_echoed_secrets_stay_out_of_the_error(call, server):
     server.will(reply(400, {"error": [f"Bearer {CANARY}", SECRET]}))
     assert fails(call, "experiments.create", ORDER).errors == ("Bearer [secret]", "[secret]")

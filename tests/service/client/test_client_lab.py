@@ -13,17 +13,16 @@ from prefect_assay import errors
 from prefect_assay.service.client import filters as f
 from prefect_assay.service.client import parameters as p
 from prefect_assay.service.client.resources.tokens import ACTIONS
-from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.service.models.experiment import Created, CreateRequest
 from prefect_assay.service.models.sequences import ProteinSequence
 from prefect_assay.service.models.service import WireWords
-from prefect_assay.service.models.spec import CustomTargetStatus, ExperimentSpec, SequenceValue
+from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.tokens import Attenuation
 from prefect_assay.service.models.vocabulary import (
     ExperimentStatus,
     ExperimentType,
     InvoiceStatus,
     Method,
-    PaymentMethod,
     QuoteStatus,
     ResultsStatus,
 )
@@ -66,17 +65,6 @@ def spec(target, **designs):
 
 def request(target, name, **fields):
     return CreateRequest(experiment_spec=spec(target), name=name, **fields)
-
-
-def test_identity_health_and_catalog(call, catalog):
-    identity = call("tokens.whoami")
-    assert any(p.endswith("create") for p in identity.permissions)
-    everything = call("targets.iterate", page_size=3)
-    assert len({t.id for t in everything}) == len(everything) == call("targets.list").total
-    assert call("targets.get", catalog["priced"]).pricing
-    assert {t.id for t in call("targets.iterate", selfservice_only=True)} < {t.id for t in everything}
-    with pytest.raises(errors.NotFound):
-        call("targets.get", "00000000-0000-4000-8000-000000000000")
 
 
 def results_are_there(call, lab, key):
@@ -167,34 +155,6 @@ def test_a_quoted_order_from_draft_to_results(call, lab, catalog):
     results_are_there(call, lab, key)
 
 
-def test_self_service_on_a_machine_rail_up_to_the_challenge(call, catalog):
-    order = request(
-        catalog["priced"],
-        "machine order",
-        auto_accept_quote=True,
-        payment_method=PaymentMethod.X402_EXACT,
-    )
-    accepted = call("experiments.create", order)
-    assert isinstance(accepted, QuoteAcceptance)
-    assert accepted.payment.methods == ("x402-exact",)
-    assert call("invoices.get", accepted.invoice_id).status is InvoiceStatus.OPEN
-    probe = call("invoices.pay", accepted.invoice_id)
-    assert probe.status_code == 402
-    assert probe.headers["payment-required"]
-    refused = call("invoices.pay", accepted.invoice_id, {"PAYMENT-SIGNATURE": "bm9uc2Vuc2U="})
-    assert 400 <= refused.status_code < 500
-    assert call("invoices.get", accepted.invoice_id).status is InvoiceStatus.OPEN
-
-
-def test_a_lost_answer_leaves_an_order_that_search_finds(call, lab, catalog):
-    lab.fault("lose_answer", path="/api/v1/experiments", method="POST")
-    name = "lost pa-0123456789abcd"
-    with pytest.raises(errors.OrderOutcomeUnknown):
-        call("experiments.create", request(catalog["priced"], name))
-    found = call("experiments.list", search="pa-0123456789abcd")
-    assert [e.name for e in found.items] == [name]
-
-
 def with_token(call, token):
     value = token.get_secret_value() if isinstance(token, SecretStr) else token
     return Caller(call.base_url, call.options, token=value)
@@ -257,25 +217,6 @@ def test_webhooks_are_made_changed_and_taken_away(call):
         call("webhooks.delete", made.id)
 
 
-def test_a_custom_target_is_requested(call):
-    product = f"own-{uuid4()}"
-    told = {
-        "vendor": "Antigens Ltd",
-        "note": "the glycosylated form",
-        "product_url": "https://antigens.example/1",
-        "molecular_weight": 47.5,
-    }
-    asked = call("custom_targets.request", "My antigen", product, "MKTAYIAKQR", **told)
-    assert {name: getattr(asked, name) for name in told} == told
-    assert asked.status is CustomTargetStatus.PENDING_REVIEW
-    assert call("custom_targets.get", asked.id) == asked
-    assert [row.id for row in call("custom_targets.iterate", where=[p.plain("product_id", product)])] == [
-        asked.id
-    ]
-    with pytest.raises(errors.Conflict):
-        call("custom_targets.request", "Again", product, pdb_id="1ABC")
-
-
 def test_quotes_and_invoices_are_lists_and_files(call, lab, quoted):
     mine = quoted.pop()
     assert call("experiments.download_quote_pdf", mine).startswith(b"%PDF")
@@ -303,21 +244,3 @@ def test_quotes_and_invoices_are_lists_and_files(call, lab, quoted):
     }
     with pytest.raises(errors.Conflict):
         call("quotes.confirm", row.id)
-
-
-def test_the_service_itself(call, lab):
-    assert call("service.check_health").ok
-    assert call("service.check_database").ok
-    assert call("service.check_database").db == "ok"
-    lab.fault("status", path="/api/v1/info/health-db", status=503)
-    assert call("service.check_database").ok is False
-    receipt = call("service.submit_feedback", "bug_report", str(uuid4()), title="t", json_body={"acme_x": 1})
-    assert receipt.reference
-    assert "/api/v1/experiments" in call("service.get_openapi")["paths"]
-    assert (
-        "/api/v1/partners/mint-token" in with_token(call, lab.partner_token)("service.get_openapi")["paths"]
-    )
-    without = Caller(call.base_url, call.options, token=None)
-    assert without("service.check_health").ok
-    with pytest.raises(errors.Unauthorized):
-        without("tokens.whoami")
