@@ -86,8 +86,9 @@ def test_filters(archive):
 
     assert len(names("Round 2", "round-1")) == 5
     assert names("Round 2", "--type", "thermostability") == ["d4"]
-    assert names("--target", "egfr", "--outcome", "measured", "--sort", "name", "--limit", "1") == ["=d3"]
-    assert names("--experiment", "LAB-004", "--name", "D5", "--descending") == ["d5"]
+    assert names("--target", "egfr", "--outcome", "measured", "--limit", "1") == ["d1"]
+    assert names("--sort", "name", "--descending", "--limit", "2") == ["d5", "d4"]
+    assert names("--experiment", "LAB-004", "--name", "D5") == ["d5"]
 
 
 def test_the_rows_of_the_laboratory(archive, tmp_path):
