@@ -4,17 +4,8 @@ import pytest
 
 from prefect_assay.errors import OrderOutcomeUnknown, OrderStopped
 from prefect_assay.orders.create import find_or_create
-from prefect_assay.orders.identity import experiment_name, order_key
-from prefect_assay.service.models.experiment import CreateRequest
-from prefect_assay.service.models.spec import ExperimentSpec
 from support.archive.memory_store import MemoryStore, ledgers_in
-from support.services.order_service import OrderService
-
-SPEC = ExperimentSpec.model_validate(
-    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
-)
-KEY = order_key("camp", 0, SPEC)
-REQUEST = CreateRequest(experiment_spec=SPEC, name=experiment_name("camp", 0, 1, KEY), skip_draft=True)
+from support.services.order_service import KEY, REQUEST, OrderService
 
 
 class Run:

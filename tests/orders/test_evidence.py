@@ -6,18 +6,13 @@ import pytest
 
 from prefect_assay.errors import OrderMismatch
 from prefect_assay.orders.find import find_order, recheck_order, record_choice
-from prefect_assay.orders.identity import experiment_name, order_key
+from prefect_assay.orders.identity import experiment_name
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger.log import Accepted, Ordered, Refused, Sending, Surplus
 from prefect_assay.service.models.experiment import Experiment
-from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.services.order_service import OrderService, ledgers
+from support.services.order_service import KEY, SPEC, OrderService, ledgers
 
-SPEC = ExperimentSpec.model_validate(
-    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
-)
-KEY = order_key("camp", 0, SPEC)
 NAME = experiment_name("camp", 0, 1, KEY)
 SENT = Sending(attempt=1, route=OrderRoute.SELF_SERVICE, rail=PaymentMethod.X402_EXACT)
 

@@ -16,24 +16,15 @@ from prefect_assay.errors import (
 )
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import find_order, recheck_order
-from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger.log import Confirming, Sending, Withdrawn
-from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.services.order_service import OrderService, ledgers
+from support.services.order_service import HOSTED, KEY, MACHINE, REQUEST, SPEC, OrderService, ledgers
 
-SPEC = ExperimentSpec.model_validate(
-    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
-)
 OTHER = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"b": {"aa_string": "WYV"}}}
 )
-KEY = order_key("camp", 0, SPEC)
-QUOTED = CreateRequest(experiment_spec=SPEC, name=experiment_name("camp", 0, 1, KEY), skip_draft=True)
-HOSTED = QUOTED.model_copy(update={"auto_accept_quote": True})
-MACHINE = HOSTED.model_copy(update={"payment_method": PaymentMethod.X402_EXACT})
 LOST = OrderOutcomeUnknown("read timed out", request_id="req_9")
 NEVER = 10_000
 
@@ -47,7 +38,7 @@ def new_order_ledger(folder):
     return ledgers(folder).open_order("camp", KEY)
 
 
-def ordered(service, ledger, request=QUOTED, **options):
+def ordered(service, ledger, request=REQUEST, **options):
     slept = []
     order = find_or_create(service, request, ledger, **{"sleep": slept.append, **options})
     return order, slept
@@ -210,7 +201,7 @@ def test_an_acceptance_whose_invoice_names_nothing_is_looked_up_with_patience(le
 def test_the_invoice_of_another_experiment_is_dropped(ledger):
     """One run would pay it, and the next one the order's own."""
     service = OrderService(answer="accepted")
-    service.add(QUOTED.name, SPEC)
+    service.add(REQUEST.name, SPEC)
     service.hidden["id-1"] = 1  # not listed before the create
     order, _ = ordered(service, ledger, MACHINE)
     assert (order.experiment_id, order.surplus) == ("id-1", ("id-2",))
@@ -242,16 +233,16 @@ def test_what_the_budget_refuses_is_neither_recorded_nor_sent(ledger):
 def test_an_earlier_process_that_may_have_ordered_is_given_time_to_show(ledger):
     killed(ledger)
     service = OrderService()
-    service.add(QUOTED.name, SPEC)
+    service.add(REQUEST.name, SPEC)
     service.hidden["id-1"] = 4
     order, slept = ordered(service, ledger)
     assert (order.experiment_id, service.creates, slept) == ("id-1", 0, [1.0, 2.0, 4.0, 8.0])
 
 
 def test_a_create_that_commits_nothing_follows_one_that_never_shows(ledger):
-    killed(ledger, QUOTED)
+    killed(ledger, REQUEST)
     service = OrderService()
-    order, slept = ordered(service, ledger, QUOTED)
+    order, slept = ordered(service, ledger, REQUEST)
     assert (order.adopted, service.creates, sum(slept)) == (False, 1, 120.0)
     assert ledger.read().attempts == 2
 
@@ -260,11 +251,11 @@ def test_a_create_that_commits_nothing_follows_one_that_never_shows(ledger):
     ("first", "second"),
     [
         (HOSTED, HOSTED),
-        (HOSTED, QUOTED),
+        (HOSTED, REQUEST),
         (HOSTED, MACHINE),
-        (QUOTED, HOSTED),
+        (REQUEST, HOSTED),
         (MACHINE, MACHINE),
-        (QUOTED, MACHINE),
+        (REQUEST, MACHINE),
     ],
 )
 def test_a_create_that_is_billed_neither_follows_nor_precedes_another(ledger, first, second):
@@ -314,7 +305,7 @@ def test_nothing_is_ordered_while_the_service_cannot_be_asked_for_an_earlier_ord
     assert service.creates == 0
 
 
-def killed(ledger, request=QUOTED):
+def killed(ledger, request=REQUEST):
     """A process that died right after it recorded that it would send."""
     with pytest.raises(KeyboardInterrupt):
         ordered(_Dying(), ledger, request)
@@ -368,7 +359,7 @@ def test_a_create_that_is_answered_after_another_is_committed_is_surplus(ledger)
 def test_every_run_agrees_on_the_oldest_of_several(ledger):
     service = OrderService()
     for days in (3, 1, 2):
-        service.add(QUOTED.name, SPEC, days=days)
+        service.add(REQUEST.name, SPEC, days=days)
     assert find_order(service, ledger, SPEC).experiment_id == "id-2"
     order, _ = ordered(service, ledger)
     assert (order.experiment_id, sorted(order.surplus), service.creates) == ("id-2", ["id-1", "id-3"], 0)
@@ -377,8 +368,8 @@ def test_every_run_agrees_on_the_oldest_of_several(ledger):
 def test_a_younger_one_that_is_paid_is_the_order(ledger):
     """Somebody has paid it: in a portal, or another server at a moment when the older was not to be seen."""
     service = OrderService()
-    service.add(QUOTED.name, SPEC, days=1)
-    service.add(QUOTED.name, SPEC, days=2)
+    service.add(REQUEST.name, SPEC, days=1)
+    service.add(REQUEST.name, SPEC, days=2)
     service.change("id-2", status="waiting_for_materials")
     order, _ = ordered(service, ledger)
     assert (order.experiment_id, order.surplus) == ("id-2", ("id-1",))
@@ -390,7 +381,7 @@ def test_the_order_is_found_among_a_hundred_others_that_carry_its_key_later(tmp_
     service, ledger = OrderService(), new_order_ledger(tmp_path)
     ordered(service, ledger)
     for _ in range(101):
-        service.add(f"notes {QUOTED.name}", SPEC)
+        service.add(f"notes {REQUEST.name}", SPEC)
     order, _ = ordered(service, ledger if with_log else new_order_ledger(tmp_path / "other"))
     assert (order.experiment_id, service.creates) == ("id-1", 1)
 
@@ -398,9 +389,9 @@ def test_the_order_is_found_among_a_hundred_others_that_carry_its_key_later(tmp_
 @pytest.mark.parametrize("forged", [OTHER, SPEC.model_copy(update={"n_replicates": 5})])
 def test_an_experiment_that_carries_the_key_and_is_another_one_stops_the_order(ledger, forged):
     service = OrderService()
-    service.add(f"notes {QUOTED.name}", forged)
+    service.add(f"notes {REQUEST.name}", forged)
     for _ in range(101):
-        service.add(QUOTED.name, SPEC)
+        service.add(REQUEST.name, SPEC)
     with pytest.raises(OrderMismatch) as caught:
         ordered(service, ledger)
     assert (service.creates, kinds(ledger)) == (0, [])
@@ -412,7 +403,7 @@ def test_an_experiment_that_carries_the_key_and_is_another_one_stops_the_order(l
 
 def test_a_name_that_only_contains_the_token_inside_a_word_is_not_the_order(ledger):
     service = OrderService()
-    service.add(f"x{QUOTED.name.split()[-1]}x", SPEC)
+    service.add(f"x{REQUEST.name.split()[-1]}x", SPEC)
     assert find_order(service, ledger, SPEC) is None
 
 
@@ -441,7 +432,7 @@ def test_an_acceptance_that_names_the_invoice_of_another_experiment_ties_none_to
 def test_an_older_experiment_that_commits_nothing_any_more_is_not_the_order(ledger, status):
     service = OrderService()
     ordered(service, ledger)
-    service.add(QUOTED.name, SPEC, days=-1, status=status)
+    service.add(REQUEST.name, SPEC, days=-1, status=status)
     assert recheck_order(service, SPEC, ledger) == "id-1"
     assert ledger.state.surplus == ()
 
@@ -449,7 +440,7 @@ def test_an_older_experiment_that_commits_nothing_any_more_is_not_the_order(ledg
 def test_an_order_with_a_commitment_is_not_in_question_any_more(ledger):
     service = OrderService()
     ordered(service, ledger)
-    service.add(QUOTED.name, SPEC, days=-1)
+    service.add(REQUEST.name, SPEC, days=-1)
     service.change("id-2", experiment_spec=None)  # its record does not say whether it is the order
     with pytest.raises(OrderMismatch):
         recheck_order(service, SPEC, ledger)

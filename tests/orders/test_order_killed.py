@@ -7,19 +7,17 @@ import pytest
 from prefect_assay.errors import OrderOutcomeUnknown
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import recheck_order
-from prefect_assay.orders.identity import experiment_name, order_key
-from prefect_assay.service.models.experiment import CreateRequest
-from prefect_assay.service.models.spec import ExperimentSpec
-from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.services.order_service import Killed, Killer, OrderService, ledgers
-
-SPEC = ExperimentSpec.model_validate(
-    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
+from support.services.order_service import (
+    HOSTED,
+    KEY,
+    MACHINE,
+    REQUEST,
+    SPEC,
+    Killed,
+    Killer,
+    OrderService,
+    ledgers,
 )
-KEY = order_key("camp", 0, SPEC)
-QUOTED = CreateRequest(experiment_spec=SPEC, name=experiment_name("camp", 0, 1, KEY), skip_draft=True)
-HOSTED = QUOTED.model_copy(update={"auto_accept_quote": True})
-MACHINE = HOSTED.model_copy(update={"payment_method": PaymentMethod.X402_EXACT})
 
 
 def run(service, folder, request, killer):
@@ -39,7 +37,7 @@ def no_sync(monkeypatch):
 @pytest.mark.parametrize("lag", [0, 3, 10_000])
 @pytest.mark.parametrize("kind", ["quoted", "hosted", "machine"])
 def test_a_kill_at_any_call_leaves_one_order_and_no_unknown_experiment(tmp_path, kind, lag, after):
-    request = {"quoted": QUOTED, "hosted": HOSTED, "machine": MACHINE}[kind]
+    request = {"quoted": REQUEST, "hosted": HOSTED, "machine": MACHINE}[kind]
     for at in itertools.count(1):
         folder = tmp_path / str(at)
         service = OrderService(lag=lag, answer="accepted" if kind == "machine" else "created")

@@ -9,16 +9,8 @@ import pytest
 
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import recheck_order
-from prefect_assay.orders.identity import experiment_name, order_key
-from prefect_assay.service.models.experiment import CreateRequest
-from prefect_assay.service.models.spec import ExperimentSpec
-from support.services.order_service import OrderService, ScheduledService, ledgers
+from support.services.order_service import KEY, REQUEST, SPEC, OrderService, ScheduledService, ledgers
 
-SPEC = ExperimentSpec.model_validate(
-    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
-)
-KEY = order_key("camp", 0, SPEC)
-REQUEST = CreateRequest(experiment_spec=SPEC, name=experiment_name("camp", 0, 1, KEY), skip_draft=True)
 CALLS = 5  # of each run, to its create and the search that follows
 
 

@@ -197,3 +197,11 @@ def test_a_curve_that_could_not_be_fitted_is_drawn_without_a_temperature():
     drawn = Figure(draw_melting_curve(melt(fitted=False)))
     assert not {"two-state fit", "Tm", "residual"} & set(drawn.texts)
     assert len(drawn.marked(BLUE)) > 40
+
+
+def test_readings_that_are_no_numbers_leave_a_gap():
+    some = replicate(binds=False)
+    some.curves[1].curve.signal[-10:] = np.nan
+    some.curves[2].curve.signal[:] = np.nan
+    for svg in (draw_sensorgrams(some), draw_dose_response(some)):
+        assert "nan" not in svg.lower()

@@ -5,13 +5,25 @@ from types import SimpleNamespace
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.errors import NotFound
+from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.service.models.billing import Invoice
-from prefect_assay.service.models.experiment import Created, Experiment, QuoteAcceptance
+from prefect_assay.service.models.experiment import Created, CreateRequest, Experiment, QuoteAcceptance
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.contract.forms import page, refuse
 from support.contract.service import ContractService
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+
+# The order of the tests: by quote, by an accepted quote, and by a machine rail.
+SPEC = ExperimentSpec.model_validate(
+    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
+)
+KEY = order_key("camp", 0, SPEC)
+REQUEST = CreateRequest(experiment_spec=SPEC, name=experiment_name("camp", 0, 1, KEY), skip_draft=True)
+HOSTED = REQUEST.model_copy(update={"auto_accept_quote": True})
+MACHINE = HOSTED.model_copy(update={"payment_method": PaymentMethod.X402_EXACT})
 
 
 class Killed(BaseException):
