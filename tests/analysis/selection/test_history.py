@@ -155,11 +155,14 @@ def test_several_tables_are_one_history_and_rows_without_residues_are_named():
         ("name,kd (kcal/mol)\nx,-9\n", r"line 1: the unit of 'kd \(kcal/mol\)' is not clear; .* 'KD \(nM\)'"),
         (
             "name,kd\nx,low\n",
-            r"the given table, line 2: kd is 'low'; write a number, with < or > for a limit",
+            r"the given table, line 2: kd is 'low', which .*; write a number, with < or > for a limit",
         ),
         ("name,kd_nM\n\ny,1\nx,1,2\n", r"the given table, line 4: 3 cells under 2 columns; quote cells"),
         ("name,outcome\nx,fine\n", r"line 2: column outcome"),
-        ("name,kd_nM\na,12\nb,0\n", r"the given table, line 3: kd_nM is '0', which is 0 M, and no assay"),
+        (
+            "name,kd_nM\na,12\nb,0\n",
+            r"the given table, line 3: kd_nM is '0', that is 0 M, outside of what is possible",
+        ),
         (b"\xff\xfe\x00\n", r"the given table"),
         (b"", r"the given table: empty"),
         ("no-such-table.csv", r"no-such-table.csv: no such file"),
@@ -232,7 +235,6 @@ def test_what_counts_as_a_hit(found, chosen, hit):
         (("<1e-12", "< 1e-11"), "<", 1e-11),
         ((">1e-4", "1e-9", "4e-9"), None, 2e-9),
         ((">1e-4", "<1e-12"), None, None),
-        (("~1e-9",), None, 1e-9),
     ],
 )
 def test_a_limit_is_not_read_as_a_measurement(cells, qualifier, kd):
@@ -278,7 +280,7 @@ def of_100_nm(history):
 def test_a_table_in_nm_without_the_unit_is_refused_and_an_option_or_the_title_decides():
     path = DATA / "history_kd_nM.csv"
     with pytest.raises(
-        InputError, match=r"history_kd_nM.csv: kd has no unit.*\(12.5, 850\) cannot be M.*--kd-unit"
+        InputError, match=r"history_kd_nM.csv: kd has no unit.*\(12.5, 850\) cannot be taken as M.*--kd-unit"
     ):
         read_history(path)
 
@@ -296,11 +298,9 @@ def test_a_table_in_nm_without_the_unit_is_refused_and_an_option_or_the_title_de
     "table",
     [
         "name;sequence;K_D (µM);binding\na;ACD;0,0125;true\nb;ACE;0,85;true\nc;ACF;;false\n",
-        "name,sequence,pKD\na,ACD,7.903\nb,ACE,<6.07\nc,ACF,NB\n",
         "name\tsequence\tkd\tunit\na\tACD\t12.5\tnM\nb\tACE\t0.85\tuM\nc\tACF\tno binding\t\n",
         "name,outcome,aa_string,kd_nM\na,measured,ACD,12.5\nb,measured,ACE,850\nc,no_binding,ACF,\n",
         "name,sequence,kd_pM,binding\na,ACD,12500,yes\nb,ACE,850000,yes\nc,ACF,0,no\n",
-        "name,sequence,log10_kd\na,ACD,-7.903\nb,ACE,>-6.07\nc,ACF,nb\n",
     ],
 )
 def test_affinities_of_a_history_are_read_with_their_units(table):

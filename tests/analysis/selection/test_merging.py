@@ -89,7 +89,7 @@ A, B = "SEEKKKLALEAAAKLSQAMKVL", "SKALEYFGSLSEEEFERLREEL"
 def test_a_renamed_copy_in_another_unit_is_the_same_measurement():
     history = read_history(
         f"name,sequence,KD (nM),method\na,{A},12.5,RFdiffusion\n",
-        f"design,name,sequence,pKD,ipTM\nx,renamed,{A.lower()},7.903,0.8\n",
+        f"design,name,sequence,kd_M,ipTM\nx,renamed,{A.lower()},1.25e-8,0.8\n",
     )
     (design,) = history.designs
     assert design.name == "a"

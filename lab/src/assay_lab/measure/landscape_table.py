@@ -1,8 +1,10 @@
-"""Reading a user's landscape: a table whose titles carry units, refused with its line and column where it is unclear.
+"""Reading a user's landscape: a CSV file with exact titles, refused with its line and column where it is anything else.
 
 One row says something about one sequence, against one `target` or, without that column, against all.
 """
 
+import csv
+import io
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -15,68 +17,47 @@ from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.measure.bundled import CATALOG
 from assay_lab.measure.gb1 import Gb1
 from assay_lab.measure.landscape import Facts, Landscape, Lookup, target_record
-from assay_lab.measure.table_file import TextTable, UnreadableTable, read_text_table
 from assay_lab.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 
 BUNDLED: Final = "gb1"
-ZERO_CELSIUS_K: Final = 273.15
-
-_SEQUENCE: Final = frozenset({"sequence", "aa_string"})
 _CLASSES: Final[Mapping[str, frozenset[str]]] = {
     "binding": frozenset({"true", "false", "unknown"}),
     "expression": frozenset({"high", "medium", "low", "none"}),
 }
 _UNCLEAR: Final[Mapping[str, str]] = {
-    r"(log\w*_|p)?k_?d(_.*)?|(log\w*_)?affinity(_.*)?": "kd_M, kd_nM, kd_pM or pKD",
-    r"tm(_\w|_mean)?|melting_temperature": "tm_C or tm_K",  # and not tm_score
-    r"kon(_(?!log_std)\w+)?": "kon_per_M_s",
+    r"(log\w*_|p)?k_?d(_.*)?|(log\w*_)?affinity(_.*)?": "kd_M, kd_uM, kd_nM or kd_pM",
+    r"t_?m(_\w|_mean)?|melting_temperature": "tm_C",  # and not tm_score
+    r"k_?on(_(?!log_std)\w+)?": "kon_per_M_s",
     r"yield(_\w+)?": "yield_mg_per_l",
+    "sequence|target|binding|expression|aa_string": "sequence, target, binding or expression, as it is written here",
 }
-"""Titles that look like a value without a unit, or with one that is not known, and what to name them."""
+"""Titles that look like one of the columns, without case and brackets, and what to name them."""
 _PROTEIN: Final = frozenset({"tm_C", "expression", "yield_mg_per_l"})
 """What does not depend on the target."""
 # Columns next to a K_D that hold something else: its scatter, its interval, its quality.
 _BESIDE: Final = re.compile(
     r"_(log_?std|std(ev)?|sd|sem?|cv|err\w*|low(er)?|high(er)?|upper|ci\d*|min|max|app|r2|rmse|n|rank|score)(_|$)"
 )
-_EMPTY: Final = frozenset({"", "null"})
-_NOT_DETERMINED: Final = frozenset({"n.d.", "nd", "n/a", "na", "nan", "-"})
-_NO_BINDING: Final = frozenset({"nb", "n.b.", "no binding"})
-_THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column with values: the fact it gives, and how its cells are read. `low` and `high` catch a wrong unit."""
+    """A column with values: the fact it gives, and the unit of its cells. `low` and `high` catch a wrong unit."""
 
     fact: str
     per_unit: float = 1.0  # the number is divided by it
-    is_negative_log: bool = False
-    offset: float = 0.0
     low: float = 0.0
     high: float = math.inf
 
-    def convert(self, number: float) -> float:
-        """The value of a number in the unit of the fact."""
-        linear = 10.0**-number if self.is_negative_log else number
-        return linear / self.per_unit + self.offset
 
-
-def _kd_column(per_molar: float = 1.0, *, is_negative_log: bool = False) -> _Column:
-    """A column of K_D; no assay gives one below 1 fM or above 0.1 M."""
-    return _Column("kd_M", per_unit=per_molar, is_negative_log=is_negative_log, low=1e-15, high=0.1)
-
-
+# No assay gives a K_D below 1 fM or above 0.1 M.
 _COLUMNS: Final[Mapping[str, _Column]] = {
-    "kd_m": _kd_column(),
-    "kd_mm": _kd_column(1e3),
-    "kd_um": _kd_column(1e6),
-    "kd_nm": _kd_column(1e9),
-    "kd_pm": _kd_column(1e12),
-    "pkd": _kd_column(is_negative_log=True),
-    "tm_c": _Column("tm_C", low=0.0, high=130.0),
-    "tm_k": _Column("tm_C", offset=-ZERO_CELSIUS_K, low=0.0, high=130.0),
-    "kon_per_m_s": _Column("kon_per_M_s", low=1.0, high=1e10),
+    **{
+        title: _Column("kd_M", per_molar, low=1e-15, high=0.1)
+        for title, per_molar in (("kd_M", 1.0), ("kd_uM", 1e6), ("kd_nM", 1e9), ("kd_pM", 1e12))
+    },
+    "tm_C": _Column("tm_C", high=130.0),
+    "kon_per_M_s": _Column("kon_per_M_s", low=1.0, high=1e10),
     "yield_mg_per_l": _Column("yield_mg_per_l", high=1e6),
     "binding": _Column("binding"),
     "expression": _Column("expression"),
@@ -142,135 +123,130 @@ def _list_keys(target: Mapping[str, Any]) -> Iterator[str]:
 def read_landscape(path: Path) -> TableLandscape:
     """Read and check a whole table; the titles and rules are in lab/docs/lab-measurements.md."""
     try:
-        return _Reader(path, read_text_table(path)).read()
-    except UnreadableTable as error:
-        line = "" if error.line is None else f", line {error.line}"
-        raise ConfigurationError(
-            f"landscape {path}{line}: {error.problem}; give a table, or {BUNDLED}"
-        ) from error
+        text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise ConfigurationError(
             f"landscape {path}: cannot be read ({error}); give a table, or {BUNDLED}"
         ) from error
+    except UnicodeDecodeError:
+        raise ConfigurationError(
+            f"landscape {path}: no text in UTF-8; save the table as CSV in UTF-8, or give {BUNDLED}"
+        ) from None
+    return _Reader(path, text).read()
 
 
 class _Reader:
     """One table, with the line of what is being read for messages."""
 
-    def __init__(self, path: Path, table: TextTable) -> None:
+    def __init__(self, path: Path, text: str) -> None:
         self._path = path
-        self._table = table
-        self._titles = table.titles
-        self._line = table.title_line
-        self._columns: dict[int, _Column] = {}
+        self._rows = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+        self._line = 0
+        self._columns: dict[str, _Column] = {}
         self._read: dict[tuple[str, str, str], tuple[Any, int]] = {}
 
-    def _refuse(self, problem: str, column: int | None = None) -> Never:
-        where = "" if column is None else f", column {self._titles[column]!r}"
+    def _refuse(self, problem: str, column: str | None = None) -> Never:
+        where = "" if column is None else f", column {column!r}"
         raise ConfigurationError(f"landscape {self._path}, line {self._line}{where}: {problem}")
 
     def read(self) -> TableLandscape:
         """The landscape."""
-        self._header()
         targets: dict[str, str] = {}
-        for line, cells in self._table.rows:
-            self._line = line
-            self._row(cells, targets)
+        try:
+            self._read_titles()
+            for row in self._rows:
+                self._line = self._rows.line_num
+                if any(row.values()):
+                    self._read_row(row, targets)
+        except csv.Error as error:
+            self._line += 1  # where the row begins
+            self._refuse(
+                f"the row does not parse ({error}); check its quotes, and quote cells that contain a comma"
+            )
         if not self._read:
             self._refuse("the table has no measurements; add rows below the titles")
         return self._landscape(targets)
 
-    def _header(self) -> None:
-        named: dict[str, int] = {}
-        for index, written in enumerate(self._titles):
-            title = _normalize_title(written)
-            fact = "sequence" if title in _SEQUENCE else "target" if title == "target" else None
-            if column := _COLUMNS.get(title):
-                fact = column.fact
-                self._columns[index] = column
-            if fact is None:
-                self._refuse_unclear(title, index)
+    def _read_titles(self) -> None:
+        titles: dict[str, str] = {}
+        written = self._rows.fieldnames or ()
+        self._line = 1
+        for title in written:
+            if title in _COLUMNS:
+                self._columns[title] = _COLUMNS[title]
+                fact = _COLUMNS[title].fact
+            elif title in {"sequence", "target"}:
+                fact = title
+            else:
+                self._refuse_unclear_title(title)
                 continue
-            if fact in named:
-                self._refuse(f"{self._titles[named[fact]]!r} says the same; leave one of the two out", index)
-            named[fact] = index
-        if "sequence" not in named:
-            self._refuse("no column 'sequence'; add one with the residues")
+            if fact in titles:
+                self._refuse(f"{titles[fact]!r} says the same; leave one of the two out", title)
+            titles[fact] = title
+        if not written:
+            self._refuse("the file is empty; write a table as CSV")
+        if "sequence" not in titles:
+            self._refuse("no column 'sequence'; add one with the residues, and separate columns by commas")
         if not self._columns:
             self._refuse(
                 "no column with values; add kd_M, kd_nM, binding, tm_C, yield_mg_per_l or expression"
             )
-        self._sequence, self._target = named["sequence"], named.get("target")
 
-    def _refuse_unclear(self, title: str, index: int) -> None:
-        """A title that looks like a value has its unit."""
-        for look, better in _UNCLEAR.items():
-            if re.fullmatch(look, title) and not _BESIDE.search(title):
-                self._refuse(f"the unit of this column is not clear; name it {better}", index)
+    def _refuse_unclear_title(self, title: str) -> None:
+        """Raise for a title that looks like one of the columns and is not written like it."""
+        plain = re.sub(r"[^0-9a-z]+", "_", title.casefold().replace("\N{GREEK SMALL LETTER MU}", "u")).strip(
+            "_"
+        )
+        for pattern, titles in _UNCLEAR.items():
+            if re.fullmatch(pattern, plain) and not _BESIDE.search(plain):
+                self._refuse(f"this column is not clear; name it {titles}", title)
 
-    def _row(self, cells: tuple[str, ...], targets: dict[str, str]) -> None:
-        residues = re.sub(r"\s", "", cells[self._sequence]).upper()
+    def _read_row(self, row: dict[str, str], targets: dict[str, str]) -> None:
+        """Check the residues of a row, and keep its facts."""
+        if any(row.pop(None, ())):  # type: ignore[call-overload] # where DictReader keeps the cells without a title
+            self._refuse(f"more cells than the {len(row)} columns; quote cells that contain a comma")
+        cells = {title: (cell or "").strip() for title, cell in row.items()}
+        residues = re.sub(r"\s", "", cells["sequence"]).upper()
         if not residues or not all(residues.split(CHAIN_SEPARATOR)):
-            self._refuse("an empty sequence or chain; give its residues", self._sequence)
+            self._refuse("an empty sequence or chain; give its residues", "sequence")
         if wrong := sorted(set(residues) - AMINO_ACIDS - {CHAIN_SEPARATOR}):
             letters = ", ".join(map(ascii, wrong))
-            self._refuse(f"no amino acids: {letters}; use the 20 standard letters", self._sequence)
-        facts: dict[str, Any] = {}
-        for index, column in self._columns.items():
-            facts |= self._facts(column, cells[index], index)
-        target = "" if self._target is None else cells[self._target]
-        if self._target is not None and not target:
-            self._refuse("empty; name the target, or leave the column out for all targets", self._target)
+            self._refuse(f"no amino acids: {letters}; use the 20 standard letters", "sequence")
+        target = cells.get("target", "")
+        if "target" in cells and not target:
+            self._refuse("empty; name the target, or leave the column out for all targets", "target")
         targets.setdefault(target.casefold(), target)
-        for fact, value in self._agreeing(facts).items():
+        facts = {
+            column.fact: self._read_value(column, cells[title], title)
+            for title, column in self._columns.items()
+            if cells[title]
+        }
+        for fact, value in self._complete_facts(facts).items():
             self._keep(("" if fact in _PROTEIN else target.casefold(), residues, fact), value)
 
-    def _facts(self, column: _Column, text: str, index: int) -> dict[str, Any]:
-        """What one cell says; a word in place of a K_D is a call, and a limit is refused."""
-        word = text.casefold()
-        if word in _EMPTY or (column.fact == "kd_M" and word in _NOT_DETERMINED):
-            return {}
-        if column.fact != "kd_M":
-            return {column.fact: self._value(column, text, index)}
-        if word in _NO_BINDING:
-            return {"no_binding": True}
-        if word[0] in "<>≤≥":
-            self._refuse(
-                f"a limit ({word[0]}) is not a K_D to measure; give its value, or mark a design that does not bind with"
-                " 'false' in a column 'binding'",
-                index,
-            )
-        return {"kd_M": self._value(column, text, index)}
-
-    def _value(self, column: _Column, text: str, index: int) -> float | str:
+    def _read_value(self, column: _Column, text: str, title: str) -> float | str:
         if words := _CLASSES.get(column.fact):
-            if text.casefold() not in words:
-                self._refuse(f"{text!r} is not one of {', '.join(sorted(words))}", index)
-            return text.casefold()
+            if text not in words:
+                self._refuse(f"{text!r} is not one of {', '.join(sorted(words))}", title)
+            return text
         try:
-            value = column.convert(float(self._with_point(text, index)))
-        except (ValueError, OverflowError):
-            self._refuse(f"{text!r} is not a number; leave the cell empty without a value", index)
+            value = float(text) / column.per_unit
+        except ValueError:
+            self._refuse(
+                f"{text!r} is not a number; leave the cell empty without a value, and mark a design that does not bind with"
+                " 'false' in a column 'binding'",
+                title,
+            )
         if not column.low <= value <= column.high:
             self._refuse(
                 f"{text} is {value:g} in the unit of {column.fact}, outside {column.low:g} to {column.high:g}; is the"
                 " unit in the title right?",
-                index,
+                title,
             )
         return value
 
-    def _with_point(self, text: str, index: int) -> str:
-        """A number with a decimal point, where the delimiter allows a decimal comma."""
-        if self._table.delimiter == "," or "," not in text:
-            return text
-        if _THOUSANDS.fullmatch(text):
-            self._refuse(f"{text} may be a thousand or a fraction; write it with a decimal point", index)
-        return text.replace(",", ".")
-
-    def _agreeing(self, facts: dict[str, Any]) -> dict[str, Any]:
+    def _complete_facts(self, facts: dict[str, Any]) -> dict[str, Any]:
         """The facts of a row with the call that its K_D implies; contradictions are refused."""
-        if facts.pop("no_binding", False) and facts.setdefault("binding", "false") != "false":
-            self._refuse(f"no binding, and binding is {facts['binding']!r}; keep one of the two")
         if "kd_M" in facts:
             if facts.setdefault("binding", "true") != "true":
                 self._refuse(
@@ -312,9 +288,3 @@ class _Reader:
             bound=bound,
             proteins=proteins,
         )
-
-
-def _normalize_title(title: str) -> str:
-    """A title without case, brackets and separators: `T_m (°C)` is `tm_c`."""
-    words = re.sub(r"[^0-9a-z]+", "_", title.casefold().replace("\N{GREEK SMALL LETTER MU}", "u")).strip("_")
-    return re.sub(r"^(t|k)_(m|on|d)(?=_|$)", r"\1\2", words)

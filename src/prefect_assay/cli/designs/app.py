@@ -30,7 +30,7 @@ custom_target_app = typer.Typer(
 )
 catalog = typer.Typer()
 
-KdUnitWord = Literal["M", "mM", "uM", "nM", "pM", "fM"]
+KdUnitWord = Literal["M", "mM", "uM", "nM", "pM"]
 Goal = Annotated[
     Objective, typer.Option("--objective", help="What a round should improve, and a hit is measured by.")
 ]
