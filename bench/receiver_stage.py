@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from prefect_assay.local.environment import free_ports, stack_environment
+from prefect_assay.local.environment import free_ports, make_stack_environment
 from prefect_assay.local.loopback import HOST
 from prefect_assay.local.processes import Child, list_descendants
 
@@ -50,7 +50,7 @@ def stage() -> Iterator[Stage]:
         folder = Path(name)
         server, receiver, bare = free_ports(3)
         api_url = f"http://{HOST}:{server}/api"
-        env = stack_environment(folder, api_url, {})
+        env = make_stack_environment(folder, api_url, {})
         children = {}
 
         def start(part: str, *arguments: str, **more: str) -> Child:

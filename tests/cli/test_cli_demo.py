@@ -18,7 +18,7 @@ class Stack:
     def check(self):
         pass
 
-    def working_seconds(self):
+    def cpu_seconds(self):
         return {1: int(self.now * self.busy)}
 
     def failure(self, name, what):

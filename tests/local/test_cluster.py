@@ -55,7 +55,9 @@ def test_a_new_one_has_no_tables_and_a_private_socket_alone(database, programs, 
         assert sql(database, "SHOW server_version").startswith(str(programs.version))
         assert sql(database, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == "0"
         assert sql(database, "SHOW listen_addresses") == ""
-        assert mode(database.place.folder) == mode(database.data) == mode(database.place.sockets) == 0o700
+        assert (
+            mode(database.place.folder) == mode(database.data) == mode(database.place.socket_folder) == 0o700
+        )
         assert (database.data / "pg_hba.conf").read_text() == "local all all peer map=prefect-assay\n"
         if ROOT:
             owner = pwd.getpwuid((database.data / "PG_VERSION").stat().st_uid).pw_name
@@ -246,12 +248,12 @@ def test_a_long_path_has_its_socket_in_a_short_private_folder(open_folder, monke
     database = EmbeddedDatabase.of(open_folder)
     try:
         with database:
-            assert database.place.sockets != folder
-            assert mode(database.place.sockets) == 0o700
+            assert database.place.socket_folder != folder
+            assert mode(database.place.socket_folder) == 0o700
             assert answers(database)
     finally:
         database.remove()
-    assert not database.place.sockets.exists()
+    assert not database.place.socket_folder.exists()
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can be somebody else")
@@ -259,7 +261,16 @@ def test_another_account_does_not_get_in(finished):
     with finished:
         somebody = pwd.getpwnam("daemon")
         done = subprocess.run(
-            [find_programs()["psql"], "-h", str(finished.place.sockets), "-U", NAME, "-c", "SELECT 1", NAME],
+            [
+                find_programs()["psql"],
+                "-h",
+                str(finished.place.socket_folder),
+                "-U",
+                NAME,
+                "-c",
+                "SELECT 1",
+                NAME,
+            ],
             user=somebody.pw_uid,
             group=somebody.pw_gid,
             extra_groups=[],

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay_lab.requests.filters import parse_expression, parse_list
+from assay_lab.requests.filters import parse_expression, parse_sort
 from lab_support.core import spec
 from prefect_assay.service.client import filters as f
 from prefect_assay.service.client import parameters as p
@@ -154,4 +154,4 @@ def test_the_lab_reads_any_value_as_it_was(values, key, number):
 def test_sorts_are_read_by_the_lab():
     text = f.sorted_by(f.desc("created_at"), f.asc(f.as_float(f.at("m", "x y"))))
     assert text == 'desc(created_at),asc(float(at(m,"x y")))'
-    assert [column.name for column in parse_list(text)] == ["desc", "asc"]
+    assert [column.name for column in parse_sort(text)] == ["desc", "asc"]

@@ -65,12 +65,12 @@ _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|v\d+"
 
 def safe_name(text: str) -> str:
     """One safe path segment for any text, in lower case."""
-    return text if _is_kept(text, _LOWER) else _with_digest(text)
+    return text if _is_safe_name(text, _LOWER) else _with_digest(text)
 
 
 def safe_code(code: str) -> str:
     """One safe path segment for an experiment code, in upper case."""
-    return code if _is_kept(code, _UPPER) else _with_digest(code).upper()
+    return code if _is_safe_name(code, _UPPER) else _with_digest(code).upper()
 
 
 def safe_path(path: str) -> str:
@@ -101,9 +101,9 @@ def version_folder(folder: str, version: int) -> str:
     return join_key(folder, f"v{version:03d}")
 
 
-def register_key(place: str) -> str | None:
+def registered_version_key(folder: str) -> str | None:
     """The key of a version's register entry, by the version's folder; None if the folder has no campaign."""
-    *root, campaign, code, version = ["", "", *place.split("/")]
+    *root, campaign, code, version = ["", "", *folder.split("/")]
     if not campaign:
         return None
     return join_key(*root, LEDGERS_FOLDER, VERSIONS_FOLDER, campaign, code, f"{version}.json")
@@ -183,7 +183,8 @@ def version_of(segment: str) -> int | None:
     return int(match[1]) if match and f"v{int(match[1]):03d}" == segment and int(match[1]) else None
 
 
-def _is_kept(text: str, shape: re.Pattern[str]) -> bool:
+def _is_safe_name(text: str, shape: re.Pattern[str]) -> bool:
+    """Whether a text can be a name as it is: shape, length, nothing reserved."""
     return (
         bool(shape.fullmatch(text))
         and len(text) <= NAME_LENGTH

@@ -1,10 +1,12 @@
 """Read the archive: the versions of an experiment, and the files of the latest one."""
 
+import csv
 import hashlib
+import io
 import itertools
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -27,6 +29,8 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.service.models.base import Model
+
+_CSV_FIELD_LIMIT: Final = 2**31 - 1
 
 
 class VersionState(Model):
@@ -88,7 +92,7 @@ def list_versions(
 
 def read_latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> ArchivedVersion | None:
     """The newest complete version of the experiment, or None."""
-    return latest_in(store, experiment_folder(prefix, campaign_id, experiment_code))
+    return read_newest_version(store, experiment_folder(prefix, campaign_id, experiment_code))
 
 
 def chosen_version(store: Store, folder: str) -> ArchivedVersion | None:
@@ -108,7 +112,7 @@ def chosen_version(store: Store, folder: str) -> ArchivedVersion | None:
             f"{store.location(folder)} has {len(complete)} complete versions of what is fixed once, by two runs at the same "
             "time; nothing new was ordered. Move the folder of the one that was not ordered away, and run it again"
         )
-    return latest_in(store, folder)
+    return read_newest_version(store, folder)
 
 
 def choose_version(store: Store, folder: str) -> None:
@@ -138,7 +142,7 @@ def _chosen_number(body: bytes, location: str) -> int:
         raise ArchiveError(f"{location} names no version; restore it from a backup") from None
 
 
-def latest_in(store: Store, folder: str) -> ArchivedVersion | None:
+def read_newest_version(store: Store, folder: str) -> ArchivedVersion | None:
     """The newest complete version in an experiment's folder, or None."""
     newest = latest_version(store, folder)
     if newest is None:
@@ -151,7 +155,7 @@ def latest_by_experiment(store: Store, prefix: str, campaign_id: str) -> dict[st
     """The newest complete version of each of a campaign's experiments, by the experiment's id, as the archive lists them."""
     campaign = join_key(safe_prefix(prefix), safe_name(campaign_id))
     folders = (name for name in store.folders(campaign) if name not in CAMPAIGN_CODES)
-    versions = (latest_in(store, join_key(campaign, name)) for name in sorted(folders))
+    versions = (read_newest_version(store, join_key(campaign, name)) for name in sorted(folders))
     return {version.manifest.experiment_id: version for version in versions if version is not None}
 
 
@@ -215,3 +219,14 @@ def _list_folder_versions(store: Store, folder: str) -> tuple[VersionState, ...]
         if version is not None:
             found[version] = found.get(version, False) or rest == MANIFEST_NAME
     return tuple(VersionState(version=number, complete=found[number]) for number in sorted(found))
+
+
+def csv_lines(data: bytes) -> list[list[str]]:
+    """The cells of a table's lines.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8.
+        csv.Error: it is not such a table.
+    """
+    csv.field_size_limit(_CSV_FIELD_LIMIT)  # `extra` may hold more than the module's 128 KiB
+    return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))

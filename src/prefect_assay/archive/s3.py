@@ -21,10 +21,10 @@ from botocore.exceptions import ClientError
 from prefect_assay.archive.layout import require_hint, require_table
 from prefect_assay.archive.s3_requests import (
     list_objects,
+    refuse_foreign_answers,
     s3_cause,
     s3_errors,
     s3_later,
-    watch_answers,
 )
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
@@ -98,7 +98,7 @@ class S3Store:
         self, bucket: str, client: "S3Client", *, sse: str | None = None, hidden: Iterable[str] = ()
     ) -> None:
         self.bucket = bucket
-        self._client: Any = watch_answers(client)
+        self._client: Any = refuse_foreign_answers(client)
         self._encryption: dict[str, str] = {"ServerSideEncryption": sse} if sse else {}
         self._hidden = tuple(hidden)
         self._checksum = 0  # which of `_checksums` the server takes, as far as is known

@@ -104,11 +104,11 @@ def make_s3_client(session: Any = None, **options: Any) -> Any:
             boto3.setup_default_session()
         session = boto3.DEFAULT_SESSION
     _refuse_prompts(session)
-    return watch_answers(session.client("s3", **options))
+    return refuse_foreign_answers(session.client("s3", **options))
 
 
-def watch_answers(client: Any) -> Any:
-    """Let the client raise S3Failure; return it."""
+def refuse_foreign_answers(client: Any) -> Any:
+    """Let a client raise S3Failure for redirects and for pages that are not S3's; return it."""
     events = client.meta.events
 
     def check_before_retry(request_dict: Any, response: Any, **_: Any) -> None:
@@ -238,7 +238,7 @@ def s3_later(error: Exception) -> str | None:
     if isinstance(error, S3Failure):
         return error.step
     if isinstance(error, exceptions.ClientError):
-        return _refused_for_now(error)
+        return _find_later_advice(error)
     if isinstance(error, exceptions.HTTPClientError) and _is_invalid(error):
         return None
     steps: tuple[tuple[Any, str | None], ...] = (  # the first kind that fits
@@ -268,7 +268,8 @@ def s3_later(error: Exception) -> str | None:
     return next(step for kinds, step in steps if isinstance(error, kinds))
 
 
-def _refused_for_now(error: Any) -> str | None:
+def _find_later_advice(error: Any) -> str | None:
+    """What to do where a later try may help; None where it will not."""
     from botocore.retries import standard  # noqa: PLC0415 - likewise
 
     code = str(error.response.get("Error", {}).get("Code", ""))

@@ -16,8 +16,8 @@ from prefect_assay.archive.layout import (
     MANIFEST_NAME,
     VERSIONS_FOLDER,
     is_table,
-    register_key,
     registered_place,
+    registered_version_key,
     safe_code,
     safe_name,
     version_folder,
@@ -115,7 +115,7 @@ def verify_versions(store: Store, prefix: str = "") -> VerifyReport:
         for folder, keys in groupby(_list_keys(store, root), key=lambda key: _version_folder(root, key)):
             if folder is None:
                 for key in keys:
-                    check.check_outside(key)
+                    check.check_file_outside_versions(key)
             else:
                 check.check_version(folder, {key.removeprefix(f"{folder}/") for key in keys})
         check.check_gaps()
@@ -171,7 +171,8 @@ class _Check:
             elif _version_folder(self._root, key):
                 self._add_finding("extra", key, "hidden, and not in the manifest")
 
-    def check_outside(self, key: str) -> None:
+    def check_file_outside_versions(self, key: str) -> None:
+        """A file that belongs to no version: of the register, of the ledgers, a table, or a finding."""
         below = key.removeprefix(f"{self._root}/").split("/")
         if place := registered_place(key):
             self._check_register(place)
@@ -195,7 +196,7 @@ class _Check:
             body = self._store.find(manifest_key)
             if body is not None:
                 manifest = parse_manifest(body, self._store.location(manifest_key))
-            elif claim and not entry:  # `_registered` reports a manifest that is gone
+            elif claim and not entry:  # `_check_register` reports a manifest that is gone
                 self._add_finding(
                     "incomplete", folder, f"begun and not finished: {many(len(present), 'file')}"
                 )
@@ -211,7 +212,7 @@ class _Check:
         absent = (number for number in range(1, highest) if number not in self._numbers)
         for number in islice(absent, _GAPS_NAMED):
             place = version_folder(self._experiment, number)
-            key = register_key(place)
+            key = registered_version_key(place)
             with self._note_unreadable(place):
                 registered = key is not None and self._store.stat(key) is not None
                 if not registered and self._store.stat(join_key(place, CLAIM_NAME)) is None:
@@ -256,7 +257,7 @@ class _Check:
                 )
 
     def _read_entry(self, folder: str) -> RegisteredVersion | None:
-        key = register_key(folder)
+        key = registered_version_key(folder)
         with self._note_unreadable(
             key or folder, "not a readable entry of the register; restore it from a backup"
         ):

@@ -29,7 +29,7 @@ from prefect_assay.archive.layout import (
     CRATE_NAME,
     MANIFEST_NAME,
     experiment_folder,
-    register_key,
+    registered_version_key,
     safe_path,
     version_folder,
 )
@@ -125,7 +125,7 @@ def archive_version(
     Raises:
         ArchiveError: two documents share a path, the store refuses, or a source file changed meanwhile.
     """
-    files, bodies = _read_documents(experiment_code, documents)
+    files, bodies = _prepare_files(experiment_code, documents)
     claim = _Claim(
         campaign_id=campaign_id,
         experiment_id=experiment_id,
@@ -152,9 +152,10 @@ def archive_version(
     )
 
 
-def _read_documents(
+def _prepare_files(
     experiment_code: str, documents: Iterable[Document]
 ) -> tuple[tuple[ArchivedFile, ...], tuple[Body, ...]]:
+    """Name and digest each document, sorted by path; ArchiveError for names that clash."""
     found: dict[str, tuple[ArchivedFile, Body]] = {}
     for document in documents:
         path = safe_path(document.path)
@@ -245,7 +246,7 @@ def _put_files(store: Store, place: str, files: tuple[ArchivedFile, ...], bodies
 
 def _was_moved_away(store: Store, place: str) -> bool:
     """The version was complete once and is gone. The entry is read first: the claim is older."""
-    key = register_key(place)
+    key = registered_version_key(place)
     registered = key is not None and store.stat(key) is not None
     return registered and store.stat(join_key(place, CLAIM_NAME)) is None
 
@@ -278,7 +279,7 @@ def _register_version(
     """Register the version, and describe it."""
     place = version_folder(folder, manifest.version)
     digest = hashlib.sha256(body).hexdigest()
-    if key := register_key(place):
+    if key := registered_version_key(place):
         entry = RegisteredVersion(experiment_id=manifest.experiment_id, manifest_sha256=digest)
         store.put_if_absent(key, json_bytes(entry.model_dump(mode="json")), _JSON)
     return ArchiveRecord(

@@ -92,7 +92,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, said: Sequenc
         *said,
         *(f"kept: {line.partition(': is it')[0]}" for line in found),
         *doubts.said,
-        *mangled_names(pool.names),
+        *describe_mangled_names(pool.names),
     ]
     return replace(pool, report=_make_report(pool, rows, said))
 
@@ -229,8 +229,8 @@ def _count_wanted_chains(reading: ReadingOptions) -> int:
     return numbers[0]
 
 
-def mangled_names(names: Sequence[str]) -> list[str]:
-    """A line if any of the names look like what a spreadsheet makes of others, such as `2-Mar` of MARCH2."""
+def describe_mangled_names(names: Sequence[str]) -> list[str]:
+    """A line that names those that look like what a spreadsheet makes of others, such as `2-Mar` of MARCH2; else none."""
     starts = {start for start in {name[:_START] for name in names} if _MAY_BE.match(start)}
     if not starts:
         return []

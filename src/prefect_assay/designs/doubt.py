@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from prefect_assay.designs.parts import antibody_chain, known_parts, variable_domains
+from prefect_assay.designs.parts import classify_antibody_chain, known_parts, variable_domains
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
@@ -67,7 +67,7 @@ def find_doubts(
     doubts = Doubts()
     for each in known:
         _look_for_target(names, residues, each, doubts)
-    explained = _look_for_natives(residues, natives, doubts)
+    explained = _refuse_native_chains(residues, natives, doubts)
     if not doubts.refused and len(residues) > 1:
         _look_at_chains(residues, explained, doubts)
         _look_at_ends(residues, doubts)
@@ -141,20 +141,22 @@ def is_in(design: str, target: str) -> bool:
     """Whether a chain or a part of a design is the target, with small differences."""
     if not any(target[at : at + _TILE] in design for at in range(0, len(target) - _TILE + 1, _TILE // 2)):
         return False
-    return any(part_of(chain, target) for chain in design.split(CHAIN_SEPARATOR))
+    return any(find_target_in_chain(chain, target) for chain in design.split(CHAIN_SEPARATOR))
 
 
-def part_of(chain: str, target: str) -> tuple[int, int] | None:
-    """Where the target is in a chain, extended to the target's own ends; tags and fusions count only if it is one."""
+def find_target_in_chain(chain: str, target: str) -> tuple[int, int] | None:
+    """Start and end of the target in a chain, or None. Tags and fusion partners count only if the target is one."""
     if len(target) < SHARED_FROM:
         at = chain.find(target)
         return None if at < 0 else (at, at + len(target))
-    own = _without_parts(target)
-    known = split_into_words(own if sum(letter != "-" for letter in own) >= SHARED_FROM else target)
-    start, end = find_densest(mark_covered(chain, known))
+    without_parts = _without_parts(target)
+    words = split_into_words(
+        without_parts if sum(letter != "-" for letter in without_parts) >= SHARED_FROM else target
+    )
+    start, end = find_densest(mark_covered(chain, words))
     if end - start < min(SHARED_FROM, round(_MOST * len(target))):
         return None
-    return _to_its_ends(chain, target, start, end)
+    return _extend_to_target_ends(chain, target, start, end)
 
 
 def _without_parts(chain: str) -> str:
@@ -164,7 +166,8 @@ def _without_parts(chain: str) -> str:
     return "".join(letters)
 
 
-def _to_its_ends(chain: str, target: str, start: int, end: int) -> tuple[int, int]:
+def _extend_to_target_ends(chain: str, target: str, start: int, end: int) -> tuple[int, int]:
+    """The stretch extended by up to `_LOOSE` residues, where the target begins or ends there."""
     first = target.find(chain[start : start + WORD])
     last = target.rfind(chain[end - WORD : end])
     if first >= 0 and first <= start and start - first <= start:
@@ -177,8 +180,8 @@ def _to_its_ends(chain: str, target: str, start: int, end: int) -> tuple[int, in
 
 def _describe_place(design: str, target: str) -> str:
     chains = design.split(CHAIN_SEPARATOR)
-    at = next(at for at, chain in enumerate(chains) if part_of(chain, target))
-    start, end = part_of(chains[at], target) or (0, 0)
+    at = next(at for at, chain in enumerate(chains) if find_target_in_chain(chain, target))
+    start, end = find_target_in_chain(chains[at], target) or (0, 0)
     if len(chains) > 1:
         return f"chain {at + 1}"
     if start <= _LOOSE and len(design) - end <= _LOOSE:
@@ -189,7 +192,9 @@ def _describe_place(design: str, target: str) -> str:
 def _other_chain(design: str, target: str) -> str:
     """The number of the chain or piece that is not the target."""
     pieces = pieces_of(design, target)
-    return next((str(at + 1) for at, piece in enumerate(pieces) if not part_of(piece, target)), "N")
+    return next(
+        (str(at + 1) for at, piece in enumerate(pieces) if not find_target_in_chain(piece, target)), "N"
+    )
 
 
 def pieces_of(design: str, target: str) -> list[str]:
@@ -197,7 +202,7 @@ def pieces_of(design: str, target: str) -> list[str]:
     chains = design.split(CHAIN_SEPARATOR)
     if len(chains) > 1:
         return chains
-    found = part_of(design, target)
+    found = find_target_in_chain(design, target)
     if found is None:
         return chains
     start, end = found
@@ -207,7 +212,7 @@ def pieces_of(design: str, target: str) -> list[str]:
 # -- natives
 
 
-def _look_for_natives(residues: Sequence[str], natives: Iterable[str], doubts: Doubts) -> frozenset[str]:
+def _refuse_native_chains(residues: Sequence[str], natives: Iterable[str], doubts: Doubts) -> frozenset[str]:
     """Refuse a chain that is that of the native input; returns these chains."""
     fixed = {
         chain for native in natives for chain in native.split(CHAIN_SEPARATOR) if CHAIN_SEPARATOR in native
@@ -248,7 +253,7 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
     antibody: str | None = None
     is_pair = max(map(len, designs)) == 2  # noqa: PLR2004 - of more chains, two may be an antibody that is the target
     for chain in sorted(shared, key=lambda each: -len(each)):
-        kind = antibody_chain(chain)
+        kind = classify_antibody_chain(chain)
         where = next(chains.index(chain) + 1 for chains in designs if chain in chains)
         line = (
             f"chain {where} is the same in {_format_share(counts[chain], len(designs))} ({_shorten(chain)})"
@@ -273,7 +278,7 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
 def _is_pairing(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool:
     """Whether the chain's partners are antibody chains of the other kind."""
     beside = [other for chains in pick_evenly(designs) for other in chains if other != chain]
-    found = sum(antibody_chain(other) == kind for other in beside)
+    found = sum(classify_antibody_chain(other) == kind for other in beside)
     return found >= _MOST * len(beside) / 2 and found > 0
 
 
@@ -292,12 +297,17 @@ def _look_at_similar_chains(
             for at in range(usual)
         ]
         # Of antibodies the frameworks are alike.
-        limits = [_MOST if antibody_chain(chain) else _UNRELATED for chain in reference]
+        limits = [_MOST if classify_antibody_chain(chain) else _UNRELATED for chain in reference]
         varied = [
             at for at in range(usual) if sum(each < limits[at] for each in alike[at]) >= _PAIRS * len(others)
         ]
         for at in range(usual):
-            if at in varied or not varied or reference[at] in shared or antibody_chain(reference[at]):
+            if (
+                at in varied
+                or not varied
+                or reference[at] in shared
+                or classify_antibody_chain(reference[at])
+            ):
                 continue
             if sum(each >= _ALIKE for each in alike[at]) >= _MOST * len(others):
                 line = f"chain {at + 1} is nearly the same in all {len(designs):,} designs ({_shorten(reference[at])})"

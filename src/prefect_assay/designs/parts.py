@@ -82,11 +82,11 @@ def known_parts(chain: str) -> list[Part]:
         for match in pattern.finditer(chain)
         if name != "linker" or len(match.group()) >= _WORD
     ]
-    return [*found, *_long_parts(chain), *_constant_domains(chain)]
+    return [*found, *_find_constructs(chain), *_constant_domains(chain)]
 
 
-def _long_parts(chain: str) -> Iterator[Part]:
-    """Stretches of the words of one part; gaps of a few residues are variants."""
+def _find_constructs(chain: str) -> Iterator[Part]:
+    """A part for each known construct whose words occur, from its first word to its last."""
     places = range(len(chain) - _WORD + 1)
     if not any(chain[at : at + _WORD] in _WORDS for at in places[::_STEP]):
         return
@@ -120,8 +120,8 @@ def variable_domains(chain: str) -> list[Part]:
     return found
 
 
-def antibody_chain(chain: str) -> Literal["heavy", "light"] | None:
-    """What a chain with one variable domain is, if little else is in it."""
+def classify_antibody_chain(chain: str) -> Literal["heavy", "light"] | None:
+    """`heavy` or `light` for a chain of one variable domain and known parts; None for any other."""
     domains = variable_domains(chain)
     if len(domains) != 1:
         return None

@@ -35,8 +35,8 @@ def free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def stack_environment(folder: Path, api_url: str, extra: Mapping[str, str]) -> dict[str, str]:
-    """The user's environment without its Prefect settings, then the stack's own, then `extra`."""
+def make_stack_environment(folder: Path, api_url: str, extra: Mapping[str, str]) -> dict[str, str]:
+    """The user's environment without its Prefect settings, then the stack's own, then `extra`. Makes the folder `tmp`."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ class EmbeddedDatabase:
         """Set the place; create and start nothing. See `of` for the one of a Prefect home."""
         self.place = place
         self.data = place.folder / "data"
-        self.url = f"postgresql+asyncpg://{NAME}@/{NAME}?host={quote(str(place.sockets), safe='/')}"
+        self.url = f"postgresql+asyncpg://{NAME}@/{NAME}?host={quote(str(place.socket_folder), safe='/')}"
         self.oldest = OLDEST  # PostgreSQL for one that is made
         self._ready = place.folder / "ready"
         self._log = place.folder / "postgresql.log"
@@ -75,7 +75,7 @@ class EmbeddedDatabase:
         """
         self._over.clear()
         self.place.make()
-        with self.alone():
+        with self.lock_start_and_stop():
             programs = self.programs
             if not self.exists:
                 self._make(programs)
@@ -91,7 +91,7 @@ class EmbeddedDatabase:
             except BaseException:  # interrupted: it is in a session of its own, and would run on
                 self._wait_for_socket()
                 self._end_unfinished(programs)
-                self._end_unused()
+                self._stop_if_unused()
                 raise
             self._users = self._open("users")
             fcntl.flock(self._users, fcntl.LOCK_SH)
@@ -118,8 +118,8 @@ class EmbeddedDatabase:
         leash.forget(self._stop_command)
         if not self.exists:
             return
-        with self.alone():
-            self._end_unused()
+        with self.lock_start_and_stop():
+            self._stop_if_unused()
 
     def __enter__(self) -> Self:
         self.start()
@@ -136,7 +136,7 @@ class EmbeddedDatabase:
     def running(self) -> bool:
         """Return True if its socket accepts connections."""
         with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
-            connection.connect(str(self.place.sockets / ".s.PGSQL.5432"))
+            connection.connect(str(self.place.socket_folder / ".s.PGSQL.5432"))
             return True
         return False
 
@@ -145,13 +145,13 @@ class EmbeddedDatabase:
         with suppress(ConfigurationError):
             if self.running():
                 self.place.run([self.programs["pg_ctl"], "-D", str(self.data), "-m", "immediate", "stop"])
-        for folder in {self.place.folder, self.place.sockets}:
+        for folder in {self.place.folder, self.place.socket_folder}:
             shutil.rmtree(folder, ignore_errors=True)
 
     def forget(self) -> None:
         """Delete its data, as if it had never been made; not while another process uses it."""
-        with self.alone():
-            self._end_unused(forget=True)
+        with self.lock_start_and_stop():
+            self._stop_if_unused(forget=True)
 
     @property
     def programs(self) -> Programs:
@@ -173,7 +173,7 @@ class EmbeddedDatabase:
         access = ["--auth-local=peer", "--auth-host=reject", f"--username={NAME}"]
         self.must([*initdb, *access, "-D", str(self.data)], "could not be made")
         with (self.data / "postgresql.conf").open("a") as settings:
-            settings.write(f"{_SETTINGS}unix_socket_directories = '{self.place.sockets}'\n")
+            settings.write(f"{_SETTINGS}unix_socket_directories = '{self.place.socket_folder}'\n")
         (self.data / "pg_hba.conf").write_text("local all all peer map=prefect-assay\n")
 
     def _end_unfinished(self, programs: Programs) -> None:
@@ -181,7 +181,8 @@ class EmbeddedDatabase:
         if not self.exists and self.running() and (self.data / "postmaster.pid").is_file():
             self.place.run([programs["pg_ctl"], "-D", str(self.data), "-m", "immediate", "-w", "stop"])
 
-    def _end_unused(self, *, forget: bool = False) -> None:
+    def _stop_if_unused(self, *, forget: bool = False) -> None:
+        """Stop the server if no process uses it; `forget` also deletes its data."""
         with self._open("users") as users, suppress(BlockingIOError):
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self.running():
@@ -215,7 +216,7 @@ class EmbeddedDatabase:
 
     def _run(self, programs: Programs) -> None:
         """Start it and wait until it answers. A killed one needs a moment, until its last process is gone."""
-        ready = [programs["pg_isready"], "-q", "-h", str(self.place.sockets)]
+        ready = [programs["pg_isready"], "-q", "-h", str(self.place.socket_folder)]
         start = [programs["pg_ctl"], "-D", str(self.data), "-l", str(self._log), "-w", "start"]
         end = time.monotonic() + _START_SECONDS
         while self.place.run(ready).returncode:
@@ -232,7 +233,7 @@ class EmbeddedDatabase:
 
     def client(self, program: str, *arguments: str) -> list[str]:
         """The command of a program that connects to it."""
-        return [self.programs[program], "-h", str(self.place.sockets), "-U", NAME, *arguments]
+        return [self.programs[program], "-h", str(self.place.socket_folder), "-U", NAME, *arguments]
 
     def must(self, arguments: list[str], what: str, *, seconds: float | None = COMMAND_SECONDS) -> str:
         """The output of a command; ConfigurationError with it where it fails."""
@@ -255,7 +256,7 @@ class EmbeddedDatabase:
                     self._run(self.programs)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def lock_start_and_stop(self) -> Iterator[None]:
         """Exclude others while one starts or stops it. The operating system frees the lock of a dead process."""
         with self._open("lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -267,7 +268,7 @@ class EmbeddedDatabase:
         if self._users is None:
             raise ConfigurationError(f"the database in {self.place.folder} is not started")
         # To change a lock gives it up for a moment, in which another could stop the database.
-        with self.alone():
+        with self.lock_start_and_stop():
             try:
                 fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

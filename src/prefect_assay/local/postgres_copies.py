@@ -67,9 +67,9 @@ def version_of(source: IO[bytes]) -> int:
 @contextmanager
 def _work_folder(database: EmbeddedDatabase) -> Iterator[Path]:
     """A folder of this process for the database's programs; those of killed processes are deleted."""
-    with database.alone():
+    with database.lock_start_and_stop():
         for old in database.place.folder.glob(f"{_PREFIX}*"):
-            _delete_unused(old)
+            _delete_abandoned_folder(old)
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=database.place.folder))
         database.place.give(folder)
         lock = os.open(folder, os.O_RDONLY)
@@ -81,7 +81,8 @@ def _work_folder(database: EmbeddedDatabase) -> Iterator[Path]:
         os.close(lock)
 
 
-def _delete_unused(old: Path) -> None:
+def _delete_abandoned_folder(old: Path) -> None:
+    """Delete a work folder that a process has left; one whose process lives is locked, and stays."""
     lock = os.open(old, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -112,12 +112,12 @@ class Place:
 
     def make(self) -> None:
         """Create missing folders; ConfigurationError when one belongs to another user or cannot be made."""
-        for folder in {self.folder, self.sockets}:
+        for folder in {self.folder, self.socket_folder}:
             self._make_private(folder)
 
     @property
-    def sockets(self) -> Path:
-        """The folder of the socket: the same, unless its path is too long for a socket."""
+    def socket_folder(self) -> Path:
+        """The folder of the socket: the database's own, or a short one where its path is too long."""
         if len(os.fsencode(self.folder)) <= _SOCKET_FOLDER_MAX:
             return self.folder
         return _FOR_LONG_PATHS / f"prefect-assay-{_compute_digest(self.folder)}"

@@ -20,7 +20,7 @@ from prefect_assay.deployments.work_pool import (
     worker_command,
 )
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.local.environment import StackDatabase, free_ports, stack_environment
+from prefect_assay.local.environment import StackDatabase, free_ports, make_stack_environment
 from prefect_assay.local.loopback import HOST, NO_TLS, is_answering
 from prefect_assay.local.processes import (
     StackProcesses,
@@ -87,7 +87,7 @@ class LocalStack:
         self._runner_kind = runner
         self._worker_limit = worker_limit
         self._start_seconds = start_seconds
-        self.env = stack_environment(self.folder, self.api_url, env or {})
+        self.env = make_stack_environment(self.folder, self.api_url, env or {})
         self.database = StackDatabase(self.env)
 
     @property
@@ -159,7 +159,7 @@ class LocalStack:
         runner = self._parts["runner"].pid
         return [process for process in list_descendants(runner) if not _is_helper(process)]
 
-    def working_seconds(self) -> dict[int, int]:
+    def cpu_seconds(self) -> dict[int, int]:
         """The whole seconds of processor time of each process below the runner."""
         seconds = {}
         for process in self.runner_processes():
@@ -190,8 +190,8 @@ class LocalStack:
 
     def wait_for_lab(self) -> None:
         """Wait for the lab."""
-        self._wait("lab", self.lab.answers)
-        self.lab.start()
+        self._wait("lab", self.lab.is_answering)
+        self.lab.attach()
 
     def wait_for_receiver(self) -> None:
         """Wait for the receiver."""

@@ -44,14 +44,14 @@ class StackLab(LocalLab):
             "ASSAY_LAB_SIM_TOKEN": self.sim_token,
         }
 
-    def answers(self) -> bool:
-        """Whether the process is up."""
+    def is_answering(self) -> bool:
+        """Whether the process answers at all, with whatever status."""
         with suppress(httpx.TransportError):
             httpx.get(self.base_url, timeout=5, trust_env=False, verify=NO_TLS)
             return True
         return False
 
-    def start(self) -> Self:
+    def attach(self) -> Self:
         """Attach to the process that the stack has started."""
         self._connect()
         self.organization_id = self.clock()["organization_id"]

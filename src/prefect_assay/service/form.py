@@ -36,7 +36,7 @@ class ShownAtOnce:
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Callable[[Any], Schema]) -> Schema:
         """Pydantic's hook."""
         schema = handler(core_schema)
-        return _WithoutNullDefault(_plain(schema) or schema)
+        return _WithoutNullDefault(_drop_null(schema) or schema)
 
 
 class _WithoutNullDefault(Schema):
@@ -57,14 +57,14 @@ def text_only_for(field: str, *, of: str, among: Iterable[str]) -> Schema:
 
 
 def _show_at_once(field: Schema) -> None:
-    plain = _plain(field)
+    plain = _drop_null(field)
     if plain is not None and field.get("default", ...) is None:
         del field["anyOf"], field["default"]
         field |= plain
 
 
-def _plain(field: Schema) -> Schema | None:
-    """The schema of an optional field without null; None for any other."""
+def _drop_null(field: Schema) -> Schema | None:
+    """The schema without the alternative null; None if the field is not optional."""
     kinds = [kind for kind in field.get("anyOf", ()) if kind != _NULL]
     # Prefect adds null to a `type` only: a reference, as to an enumeration, must keep it.
     return kinds[0] if len(kinds) == 1 and "type" in kinds[0] else None

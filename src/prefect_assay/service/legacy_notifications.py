@@ -30,7 +30,7 @@ def status_change(body: bytes, now: datetime) -> tuple[Delivery, bool] | None:
 
     `body` is the raw body, whose signature has been checked; `now` is the delivery's time where the body has none.
     """
-    whole, inner = _objects(body)
+    whole, inner = _parse_body_and_data(body)
     fields = {**whole, **inner}
     experiment_id, new = _text(fields, _EXPERIMENT), _text(fields, _NEW)
     if not experiment_id or not new or "update_id" in fields:
@@ -49,7 +49,8 @@ def status_change(body: bytes, now: datetime) -> tuple[Delivery, bool] | None:
     return Delivery(delivery_id=key, event=EVENT, timestamp=moment or now, data=data), moment is not None
 
 
-def _objects(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _parse_body_and_data(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The body's object and its `data` object; empty where they are none."""
     try:
         whole = from_json(body)  # the standard library's nesting depth follows the recursion limit
     except ValueError:

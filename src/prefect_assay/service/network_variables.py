@@ -52,7 +52,7 @@ def check_http_proxies() -> None:
         return  # then no proxy is read
     _check_proxies(("http", "https", "all"), (*_HTTP, *_SOCKS))
     for entry in _entries():
-        if _readable(entry) != entry:
+        if _rewrite_no_proxy_entry(entry) != entry:
             raise ConfigurationError(
                 f"{_name_of(_NO_PROXY)}: its entry {entry!r} cannot be read by httpx; write the address without brackets, "
                 "or leave the entry out"
@@ -105,7 +105,7 @@ def drop_unreadable_exceptions() -> tuple[str, ...]:
     effect in httpx either.
     """
     entries = _entries()
-    kept = {entry: _readable(entry) for entry in entries}
+    kept = {entry: _rewrite_no_proxy_entry(entry) for entry in entries}
     if all(entry == readable for entry, readable in kept.items()):
         return ()
     os.environ[_name_of(_NO_PROXY)] = ",".join(filter(None, (kept[entry] for entry in entries)))
@@ -116,8 +116,8 @@ def _entries() -> list[str]:
     return [entry.strip() for entry in os.environ.get(_name_of(_NO_PROXY), "").split(",") if entry.strip()]
 
 
-def _readable(entry: str) -> str | None:
-    """The entry as httpx can read it, or None."""
+def _rewrite_no_proxy_entry(entry: str) -> str | None:
+    """An entry of NO_PROXY as httpx can read it; None if it cannot."""
     if _READABLE.fullmatch(entry):
         return entry
     if "://" in entry:

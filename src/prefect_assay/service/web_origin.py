@@ -87,7 +87,7 @@ class OwnPagesOnly:
                 HTTPStatus.MISDIRECTED_REQUEST,
                 f"this server does not answer for {shown}; if it is a name of this server, start it with {OPTION} NAME",
             )
-        if self._foreign(host, headers, method):
+        if self._is_foreign_page(host, headers, method):
             return _refused(
                 HTTPStatus.FORBIDDEN,
                 f"this server answers no page of another origin; open its own address, or start it with {OPTION} NAME and "
@@ -95,8 +95,8 @@ class OwnPagesOnly:
             )
         return None
 
-    def _foreign(self, host: _Host, headers: Headers, method: str) -> bool:
-        """Whether the page of another origin has sent a request for an own host."""
+    def _is_foreign_page(self, host: _Host, headers: Headers, method: str) -> bool:
+        """Whether a browser sends this from another origin's page."""
         foreign_site = headers.get("sec-fetch-site") in _FOREIGN_SITE
         origins = headers.getlist("origin")
         if not origins:

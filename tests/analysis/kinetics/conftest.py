@@ -2,7 +2,7 @@ import pytest
 
 from prefect_assay.analysis.kinetics.curves import Curve
 from prefect_assay.analysis.kinetics.package import analyze
-from prefect_assay.analysis.kinetics.prepare import less_blank, matrix
+from prefect_assay.analysis.kinetics.prepare import matrix, subtract_blanks
 from support.kinetics.packages import published_files, zipped
 
 
@@ -16,7 +16,7 @@ def prepared():
     """Measured curves, with a blank, as the matrix that is fitted."""
 
     def prepare(curves, association_s=180.0):
-        return matrix(less_blank(curves), association_s, blanks=1, unit="nm")
+        return matrix(subtract_blanks(curves), association_s, blanks=1, unit="nm")
 
     return prepare
 

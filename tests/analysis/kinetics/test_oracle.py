@@ -5,7 +5,7 @@ import pytest
 from pykingenie.utils.fitting_surface import fit_one_site_assoc_and_disso
 
 from prefect_assay.analysis.kinetics.fit import fit_one_to_one
-from prefect_assay.analysis.kinetics.prepare import less_blank, matrix
+from prefect_assay.analysis.kinetics.prepare import matrix, subtract_blanks
 from prefect_assay.analysis.kinetics.response import curve
 from support.kinetics.simulate import CONCENTRATIONS_M, Schedule, measured
 
@@ -34,7 +34,7 @@ def oracle(curves):
 def test_curves_without_disturbances_give_the_oracles_values(kon, koff):
     clean = {c: 3.0 * curve(SCHEDULE.times, kon, koff, c, 180.0) for c in CONCENTRATIONS_M}
     measured_curves = measured(clean, np.random.default_rng(3), SCHEDULE, own_drift=0.0)
-    curves = less_blank(measured_curves)
+    curves = subtract_blanks(measured_curves)
     kd, koff, rmax = oracle(curves)
     fit = fit_one_to_one(matrix(curves, 180.0, blanks=1, unit="nm"))
     assert np.exp(fit.rates.kd.best) == pytest.approx(kd, rel=0.03)

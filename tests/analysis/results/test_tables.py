@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from prefect_assay.analysis.results import ResultRow, from_csv, to_csv
 from prefect_assay.analysis.results.summary import DesignSummary, summarize
 from prefect_assay.analysis.results.tables import (
+    encode_summary_parquet,
     guard_cell,
     write_competition_csv,
     write_competition_replicates_csv,
     write_summary_csv,
-    write_summary_parquet,
 )
 from prefect_assay.analysis.selection import read_history
 
@@ -124,14 +124,14 @@ def test_parquet_has_the_columns_of_the_csv_and_exact_texts():
     designs = [
         design("=1", kd_M=1e-9, control=True, replicates=3, reasons=("a", "b"), attributes={"ipTM": "0.9"})
     ]
-    data = write_summary_parquet(designs)
+    data = encode_summary_parquet(designs)
     table = pq.read_table(io.BytesIO(data))
     assert table.column_names == list(lines(write_summary_csv(designs))[0])
     found = table.to_pylist()[0]
     assert (found["name"], found["kd_M"], found["control"], found["replicates"]) == ("=1", 1e-9, True, 3)
     assert (found["reasons"], found["ipTM"], found["tm_C"]) == (["a", "b"], "0.9", None)
-    assert write_summary_parquet(designs) == data
-    assert pq.read_table(io.BytesIO(write_summary_parquet([]))).num_rows == 0
+    assert encode_summary_parquet(designs) == data
+    assert pq.read_table(io.BytesIO(encode_summary_parquet([]))).num_rows == 0
 
 
 def replicate(**fields):
@@ -181,4 +181,4 @@ def test_the_competition_files_are_as_published():
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(Exception, match=r"reading and writing Parquet needs an extra.*\[parquet\]"):
-        write_summary_parquet([])
+        encode_summary_parquet([])

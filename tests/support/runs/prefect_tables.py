@@ -23,7 +23,18 @@ def migrate(database: EmbeddedDatabase, home: Path) -> None:
 def sql(database: EmbeddedDatabase, text: str) -> str:
     """The answer of `psql`, connected as this user."""
     programs = database.programs
-    base = [programs["psql"], "-X", "-A", "-t", "-h", str(database.place.sockets), "-U", NAME, "-d", NAME]
+    base = [
+        programs["psql"],
+        "-X",
+        "-A",
+        "-t",
+        "-h",
+        str(database.place.socket_folder),
+        "-U",
+        NAME,
+        "-d",
+        NAME,
+    ]
     return subprocess.run([*base, "-c", text], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -32,7 +43,7 @@ def dumped(database: EmbeddedDatabase) -> str:
     dump = ["--no-owner", "--no-privileges", "--no-comments", "--inserts", NAME]
     version = int((database.data / "PG_VERSION").read_text())
     program = find_programs(version)["pg_dump"]
-    done = database.place.run([program, "-h", str(database.place.sockets), "-U", NAME, *dump])
+    done = database.place.run([program, "-h", str(database.place.socket_folder), "-U", NAME, *dump])
     assert done.returncode == 0, done.stdout
     return done.stdout
 

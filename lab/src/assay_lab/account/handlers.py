@@ -234,7 +234,7 @@ def mint_token(call: Call) -> Answer:
         if isinstance(wanted.org, NewOrganization):
             org_id = _onboard_new(call, db, wanted.org, email.lower().rpartition("@")[2])
         else:
-            org_id = _onboard_existing(call, db, wanted.org)
+            org_id = _find_onboarded_organization(call, db, wanted.org)
         now = call.lab.clock.now(org_id)
         user_id = add_user(db, org_id=org_id, email=email, role=wanted.role, at=now, name=wanted.user.name)
         minted = call.lab.tokens.mint(
@@ -267,9 +267,12 @@ def _onboard_new(call: Call, db: Db, wanted: NewOrganization, domain: str) -> st
     return create_organization(call.lab, db, slug=slug, name=wanted.name, onboarded_by=call.who.org_id)
 
 
-def _onboard_existing(call: Call, db: Db, wanted: ExistingOrganization) -> str:
+def _find_onboarded_organization(call: Call, db: Db, organization: ExistingOrganization) -> str:
+    """The id of an organization that this partner has onboarded; 403 for any other."""
     row = db.one(
-        "SELECT id FROM organizations WHERE id = ? AND onboarded_by = ?", str(wanted.id), call.who.org_id
+        "SELECT id FROM organizations WHERE id = ? AND onboarded_by = ?",
+        str(organization.id),
+        call.who.org_id,
     )
     if row is None:
         # One answer for "does not exist" and "another partner's", so that ids of customers do not leak.

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from assay_lab.kernel import times
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.requests.core import uuid_or_none
-from assay_lab.requests.filters import Atom, Expression, Node, parse_expression, parse_list, refusal_at
+from assay_lab.requests.filters import Atom, Expression, Node, parse_expression, parse_sort, refusal_at
 from assay_lab.vocabulary import SORT_COLUMNS_MAX, snake_case
 
 Kind = Literal["text", "uuid", "enum", "int", "float", "bool", "timestamp", "date", "json", "any"]
@@ -257,7 +257,7 @@ def compare(column: Column, operator: str, text: str, name: str) -> Sql:
 def order_by(text: str, columns: Mapping[str, Column], tie_break: str) -> Sql:
     """A sort to ORDER BY terms, at most eight columns (contract 8), with a tie-break for stable pages."""
     compiler = _Compiler(columns, "sort")
-    items = parse_list(text)
+    items = parse_sort(text)
     if len(items) > SORT_COLUMNS_MAX:
         raise compiler.fail(items[SORT_COLUMNS_MAX], f"more than {SORT_COLUMNS_MAX} columns")
     terms: list[str] = []

@@ -59,18 +59,20 @@ class _Parser:
     def fail(self, message: str, position: int | None = None) -> Refusal:
         return refusal_at(self._what, self._position if position is None else position, message)
 
-    def _take(self) -> re.Match[str]:
-        found = _TOKEN.match(self._text, self._position)
-        if found is None:
+    def _next_token(self) -> re.Match[str]:
+        """The next token; 400 at the end or at a character of none."""
+        token = _TOKEN.match(self._text, self._position)
+        if token is None:
             raise self.fail("unexpected end or character")
-        self._position = found.end()
-        return found
+        self._position = token.end()
+        return token
 
-    def mark(self, wanted: str) -> bool:
-        found = _TOKEN.match(self._text, self._position)
-        if found is None or found["mark"] != wanted:
+    def take_mark_if(self, mark: str) -> bool:
+        """Consume the mark if it is next; say whether it was."""
+        token = _TOKEN.match(self._text, self._position)
+        if token is None or token["mark"] != mark:
             return False
-        self._position = found.end()
+        self._position = token.end()
         return True
 
     def finish(self) -> None:
@@ -83,7 +85,7 @@ class _Parser:
             raise self.fail(f"nested deeper than {DEPTH_MAX}")
         if self._nodes > NODES_MAX:
             raise self.fail(f"more than {NODES_MAX} parts")
-        token = self._take()
+        token = self._next_token()
         for quotes in ("double", "single"):
             if token[quotes] is not None:
                 text = re.sub(r"\\(.)", r"\1", token[quotes], flags=re.DOTALL)
@@ -91,7 +93,7 @@ class _Parser:
         if token["word"] is None:
             raise self.fail(f"unexpected {token['mark']!r}", token.start("mark"))
         word, position = token["word"], token.start("word")
-        if self.mark("("):
+        if self.take_mark_if("("):
             return Node(word, self._arguments(depth), position)
         if depth > 0 and (more := _MORE_WORDS.match(self._text, self._position)):
             # A bare value may hold spaces: the contract has no quotes (4.1).
@@ -101,13 +103,13 @@ class _Parser:
 
     def _arguments(self, depth: int) -> tuple[Expression, ...]:
         arguments: list[Expression] = []
-        if self.mark(")"):
+        if self.take_mark_if(")"):
             return ()
         while True:
             arguments.append(self.expression(depth + 1))
-            if self.mark(")"):
+            if self.take_mark_if(")"):
                 return tuple(arguments)
-            if not self.mark(","):
+            if not self.take_mark_if(","):
                 raise self.fail("expected ',' or ')'")
 
 
@@ -119,11 +121,11 @@ def parse_expression(text: str, what: str = "filter") -> Expression:
     return expression
 
 
-def parse_list(text: str) -> list[Expression]:
+def parse_sort(text: str) -> list[Expression]:
     """Expressions separated by commas, at least one."""
     parser = _Parser(text, "sort")
-    found = [parser.expression()]
-    while parser.mark(","):
-        found.append(parser.expression())
+    expressions = [parser.expression()]
+    while parser.take_mark_if(","):
+        expressions.append(parser.expression())
     parser.finish()
-    return found
+    return expressions

@@ -42,12 +42,12 @@ class ToolEndpoint:
             logger.exception("no tool endpoint")
             server = make_error(self._core, request, 501, INSTALL)
         except Refusal as refusal:
-            challenge = {"WWW-Authenticate": self._challenge(header)}
+            challenge = {"WWW-Authenticate": self._make_challenge_header(header)}
             server = make_error(self._core, request, refusal.status, refusal.message, headers=challenge)
         await server(scope, receive, send)
 
-    def _challenge(self, header: str | None) -> str:
-        """Where a client learns how to sign in (RFC 9728)."""
+    def _make_challenge_header(self, header: str | None) -> str:
+        """The value of WWW-Authenticate: where a client learns how to sign in (RFC 9728)."""
         base_url = self._core.lab.settings.base_url
         parts = ['error="invalid_token"'] if header else []
         if oauth.is_offered(base_url):

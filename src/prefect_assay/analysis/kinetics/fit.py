@@ -208,14 +208,14 @@ class _Fitter:
         for number in range(_ROUNDS):
             before, misfit = self._theta, self._misfit
             self._move_reference()
-            self._whiten(self._covariance(RMAX_SHARE))
+            self._whiten(self._build_covariance(RMAX_SHARE))
             self._descend(_STEPS)
             self._solve_amounts()
             has_settled = np.abs(self._theta - before).max() < _SETTLED
             if number and has_settled and abs(np.log(self._misfit / misfit)) < _SETTLED_MISFIT:
                 break
         self._move_reference()
-        covariance = self._covariance(RMAX_SHARE)
+        covariance = self._build_covariance(RMAX_SHARE)
         self._whiten(covariance)
         self._descend()
         alpha = self._alpha()
@@ -332,7 +332,8 @@ class _Fitter:
         peak = (self._rmax * self._ratio[:, None] * self._unit).max(axis=1, keepdims=True)
         return np.asarray(np.sqrt(peak * peak.max()))
 
-    def _covariance(self, rmax_share: float) -> FloatArray:
+    def _build_covariance(self, rmax_share: float) -> FloatArray:
+        """Covariance of all bins: noise and baseline, shared deviations of R_max and concentration, late changes of phase."""
         covariance = np.asarray(self._noise + self._baseline)
         self._add_blocks(covariance, rmax_share * self._rmax * self._unit)
         self._add_blocks(covariance, CONCENTRATION_SHARE * self._rmax * self._slope)
@@ -410,7 +411,7 @@ class _Fitter:
         self._ratio = np.ones(self._curves)
         for _ in range(_ROUNDS_AGAIN):
             self._move_reference()
-            self._whiten(self._covariance(share))
+            self._whiten(self._build_covariance(share))
             self._descend(_STEPS)
             self._ratio, self._error = self._deviations(self._alpha(), share)
         other = self._theta

@@ -46,8 +46,8 @@ class LogInterval:
         sides = (float(np.hypot(end - self.best, more)) for end in (self.low, self.high))
         return LogInterval(self.best, self.best - next(sides), self.best + next(sides))
 
-    def estimate(self) -> Estimate:
-        """The same in the unit of the parameter; a limit has no value."""
+    def to_estimate(self) -> Estimate:
+        """The interval out of logarithms: `exp` of its limits, and no value where the interval is open."""
         return Estimate(
             value=rounded(float(np.exp(self.best))) if self.closed else None,
             low=None if self.low is None else rounded(float(np.exp(self.low))),

@@ -66,21 +66,21 @@ def complete_curves(curves: Sequence[Curve]) -> tuple[tuple[Curve, ...], tuple[s
     return tuple(kept), tuple(left_out)
 
 
-def less_blank(curves: Sequence[Curve]) -> tuple[Curve, ...]:
+def subtract_blanks(curves: Sequence[Curve]) -> tuple[Curve, ...]:
     """The curves with analyte, less the mean of the blanks at the same times; a blank that ends early cuts them."""
     blanks = [curve for curve in curves if curve.concentration_M == 0]
-    found = []
+    corrected = []
     for curve in curves:
         if curve.concentration_M == 0:
             continue
         if not blanks:
-            found.append(curve)
+            corrected.append(curve)
             continue
         kept = curve.time_s <= min(blank.time_s[-1] for blank in blanks) + 1e-9
         time = curve.time_s[kept]
         reference = np.mean([np.interp(time, blank.time_s, blank.signal) for blank in blanks], axis=0)
-        found.append(Curve(curve.concentration_M, time, curve.signal[kept] - reference))
-    return tuple(found)
+        corrected.append(Curve(curve.concentration_M, time, curve.signal[kept] - reference))
+    return tuple(corrected)
 
 
 def matrix(curves: Sequence[Curve], association_s: float, *, blanks: int, unit: str) -> Matrix | None:

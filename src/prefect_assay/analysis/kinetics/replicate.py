@@ -16,14 +16,14 @@ from prefect_assay.analysis.kinetics.analysis import (
 from prefect_assay.analysis.kinetics.curves import Curve, FittedCurve, FittedReplicate
 from prefect_assay.analysis.kinetics.fit import GlobalFit, fit_one_to_one
 from prefect_assay.analysis.kinetics.intervals import rounded
-from prefect_assay.analysis.kinetics.prepare import complete_curves, less_blank, matrix
+from prefect_assay.analysis.kinetics.prepare import complete_curves, matrix, subtract_blanks
 from prefect_assay.analysis.kinetics.schedule import Schedule
 from prefect_assay.analysis.kinetics.steady_state import fit_steady_state
 from prefect_assay.analysis.kinetics.verdict import (
     Judged,
     Judgement,
-    judge_no_number,
     judge_one_concentration,
+    judge_without_rates,
     measure_response,
 )
 from prefect_assay.analysis.threads import use_one_thread
@@ -56,7 +56,7 @@ def analyze_replicate(
     """
     association_s = schedule.association_s
     complete, left_out = complete_curves(curves)
-    subtracted = less_blank(complete)
+    subtracted = subtract_blanks(complete)
     blanks = len(complete) - len(subtracted)
     data = matrix(subtracted, association_s, blanks=blanks, unit=unit) if subtracted else None
     judgement: Judgement = (Verdict.REVIEW, _TOO_SHORT)
@@ -70,8 +70,8 @@ def analyze_replicate(
         one = None if response.is_absent else fit_one_to_one(data)
         steady = fit_steady_state(subtracted, association_s, response.error) if one else None
         if steady is not None and steady.kd.closed and steady.has_saturation:
-            plateau = steady.kd.widened(float(np.log1p(concentration_error))).estimate()
-        if without := judge_no_number(response, one, steady, service):
+            plateau = steady.kd.widened(float(np.log1p(concentration_error))).to_estimate()
+        if without := judge_without_rates(response, one, steady, service):
             judgement = without
         elif is_screen or one is None:
             judgement = judge_one_concentration(service)
@@ -107,10 +107,10 @@ def _describe(fit: GlobalFit, fitted: Sequence[FittedCurve], concentration_error
     highest = max(float(np.max(np.abs(item.curve.signal))) for item in fitted)
     mae = float(np.mean(np.abs(np.concatenate(residuals))))
     return KineticsFit(
-        kon_per_M_s=fit.rates.kon.estimate(),
-        koff_per_s=fit.rates.koff.estimate(),
-        kd_M=fit.rates.kd.estimate(),
-        kd_uncertainty_M=fit.rates.kd.widened(float(np.log1p(concentration_error))).estimate(),
+        kon_per_M_s=fit.rates.kon.to_estimate(),
+        koff_per_s=fit.rates.koff.to_estimate(),
+        kd_M=fit.rates.kd.to_estimate(),
+        kd_uncertainty_M=fit.rates.kd.widened(float(np.log1p(concentration_error))).to_estimate(),
         misfit=rounded(fit.misfit),
         rmax=tuple(rounded(float(value)) for value in fit.rmax),
         kd_one_rmax_M=None if fit.kd_one_rmax is None else rounded(fit.kd_one_rmax),

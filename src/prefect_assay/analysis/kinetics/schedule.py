@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from prefect_assay.analysis.kinetics.curves import Curve, FloatArray
-from prefect_assay.analysis.kinetics.prepare import complete_curves, less_blank
+from prefect_assay.analysis.kinetics.prepare import complete_curves, subtract_blanks
 
 NOMINAL_ASSOCIATION_S: Final = 180.0
 """The service's schedule, where no curve of a package shows a response."""
@@ -82,7 +82,7 @@ def _turn(curves: Sequence[Curve]) -> float | None:
     bends more sharply where it levels off, but nothing falls there. Among the times with at least half of the largest
     fall, the second difference over `_TURN_S` has its lowest value.
     """
-    subtracted = less_blank(complete_curves(curves)[0])
+    subtracted = subtract_blanks(complete_curves(curves)[0])
     if not subtracted:
         return None
     curve = max(subtracted, key=lambda curve: float(np.max(curve.signal)))
@@ -105,7 +105,7 @@ def _turn(curves: Sequence[Curve]) -> float | None:
 
 def _costs(curves: Sequence[Curve]) -> tuple[float, FloatArray] | None:
     """Response over noise; for each second as the start -2 log likelihood; None without a response."""
-    subtracted = less_blank(complete_curves(curves)[0])
+    subtracted = subtract_blanks(complete_curves(curves)[0])
     if not subtracted:
         return None
     end = min(float(curve.time_s[-1]) for curve in subtracted)

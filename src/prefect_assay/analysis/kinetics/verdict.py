@@ -81,7 +81,7 @@ def measure_response(data: Matrix) -> Response:
     )
 
 
-def judge_no_number(
+def judge_without_rates(
     response: Response, fit: GlobalFit | None, steady: SteadyState | None, service: ServiceValues
 ) -> Judgement | None:
     """The verdict on a replicate that gets no kinetic number, because its curves show no binding; else None."""

@@ -43,7 +43,7 @@ class ReportedResult(Model):
 
 
 class ReportedExperiment(Model):
-    """One archived experiment. `batch_index` counts from 0; `price_cents` is without VAT, per design."""
+    """One archived experiment. `batch_index` counts from 0; `price_per_sequence_cents` is without VAT, per design."""
 
     code: str
     manifest: Manifest
@@ -60,7 +60,7 @@ class ReportedExperiment(Model):
     notes: tuple[str, ...] = ()
 
     @property
-    def price_cents(self) -> float | None:
+    def price_per_sequence_cents(self) -> float | None:
         """The experiment's price over its sequences, controls included."""
         amount = self.order.amount_cents if self.order else None
         if amount is None or not self.spec or not self.spec.sequences:

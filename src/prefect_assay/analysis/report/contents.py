@@ -19,7 +19,7 @@ from prefect_assay.archive.layout import (
     safe_prefix,
     version_of,
 )
-from prefect_assay.archive.read import chosen_version, latest_in, read_plan
+from prefect_assay.archive.read import chosen_version, read_newest_version, read_plan
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, Terms
@@ -101,7 +101,7 @@ def collect_contents(store: Store, prefix: str, campaign_id: str) -> CampaignCon
     indices = {planned.order_key: planned.batch_index for planned in plan.experiments} if plan else {}
     found = []
     for code in _list_codes(store, folder):
-        version = latest_in(store, join_key(folder, code))
+        version = read_newest_version(store, join_key(folder, code))
         if version is not None:
             found.append(reported_experiment(version, orders, indices))
     if not found and plan is None:

@@ -41,7 +41,7 @@ class Download(Model):
 
 def details_table(ranked: Sequence[DesignSummary], scores: Sequence[str]) -> Details:
     """All values that do not fit into the ranked table; of the designer's columns first `scores`, then those that differ."""
-    own = _list_attributes(ranked, scores)
+    own = _list_shown_columns(ranked, scores)
     columns = [(title, cell) for title, cell in _COLUMNS if any(cell(design) for design in ranked)]
     columns += [(title, _make_getter(title)) for title in own[:ATTRIBUTES_MAX]]
     return Details(
@@ -97,13 +97,14 @@ def _make_download(name: str, kind: str, body: bytes) -> Download:
     return Download(name=name, address=f"data:{kind};base64,{base64.b64encode(body).decode()}")
 
 
-def _list_attributes(designs: Sequence[DesignSummary], scores: Sequence[str]) -> list[str]:
+def _list_shown_columns(designs: Sequence[DesignSummary], scores: Sequence[str]) -> list[str]:
+    """Titles of the designer's columns to show: scores first, then those with more than one value."""
     values: dict[str, set[str]] = {title: set() for title in scores}
     for design in designs:
         for title, value in design.attributes.items():
             values.setdefault(title, set()).add(value)
     first = [title for title in scores if values[title]]
-    return first + [title for title, found in values.items() if len(found) > 1 and title not in first]
+    return first + [title for title, cells in values.items() if len(cells) > 1 and title not in first]
 
 
 def _make_getter(title: str) -> Callable[[DesignSummary], str]:

@@ -148,7 +148,9 @@ def summarize_contents(
         contents.rows,
         analyses=analyses,
         targets={e.code: name or e.target for e in contents.experiments},
-        prices={e.code: price for e in contents.experiments if (price := e.price_cents) is not None},
+        prices={
+            e.code: price for e in contents.experiments if (price := e.price_per_sequence_cents) is not None
+        },
         attributes=contents.plan.attributes if contents.plan else {},
         earlier=earlier,
         campaign_id=contents.campaign_id,

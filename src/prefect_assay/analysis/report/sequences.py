@@ -42,19 +42,20 @@ def sequences_of(designs: Sequence[DesignSummary], ordered: Mapping[str, str]) -
 def _describe_sequence(
     name: str, residues: Mapping[str, str], parents: Sequence[str], measured: Mapping[str, None]
 ) -> DesignSequence:
-    own = residues[name]
-    parent = next((each for each in parents if each in residues and each != name), None)
-    candidates = [parent] if parent else [each for each in measured if each != name]
-    distances = [(_measure_distance(residues[each], own), each) for each in candidates]
-    near = [found for found in distances if found[0] <= _FAR * len(own)]
-    base = min(near, key=lambda found: found[0])[1] if near else None
+    """One design's sequence with its changes against its parent, else against the nearest measured design not too far away."""
+    sequence = residues[name]
+    parent = next((other for other in parents if other in residues and other != name), None)
+    candidates = [parent] if parent else [other for other in measured if other != name]
+    distances = [(_measure_distance(residues[other], sequence), other) for other in candidates]
+    near = [pair for pair in distances if pair[0] <= _FAR * len(sequence)]
+    reference = min(near, key=lambda pair: pair[0])[1] if near else None
     return DesignSequence(
         name=name,
-        residues=own,
-        lengths=" + ".join(str(len(chain)) for chain in own.split(CHAIN_SEPARATOR)),
-        base=base or parent or next(iter(parents), ""),
-        is_parent=bool(parents) and (parent is not None or base is None),
-        changes=list_changes(residues[base], own) if base else "",
+        residues=sequence,
+        lengths=" + ".join(str(len(chain)) for chain in sequence.split(CHAIN_SEPARATOR)),
+        base=reference or parent or next(iter(parents), ""),
+        is_parent=bool(parents) and (parent is not None or reference is None),
+        changes=list_changes(residues[reference], sequence) if reference else "",
     )
 
 

@@ -33,10 +33,10 @@ from prefect_assay.analysis.results.row import (
 )
 from prefect_assay.analysis.results.summary import summarize
 from prefect_assay.analysis.results.tables import (
+    encode_summary_parquet,
     write_competition_csv,
     write_competition_replicates_csv,
     write_summary_csv,
-    write_summary_parquet,
 )
 from prefect_assay.analysis.results.tidy import list_unread_values, read_rows
 
@@ -56,6 +56,7 @@ __all__ = [
     "count_hit_rates",
     "count_hits",
     "describe_outcomes",
+    "encode_summary_parquet",
     "format_molar",
     "format_objective",
     "from_csv",
@@ -76,5 +77,4 @@ __all__ = [
     "write_competition_csv",
     "write_competition_replicates_csv",
     "write_summary_csv",
-    "write_summary_parquet",
 ]

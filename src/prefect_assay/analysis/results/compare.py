@@ -127,13 +127,13 @@ def _compute_change(first: DesignSummary, other: DesignSummary) -> Change:
             design=other,
             kd_ratio=other.kd_M / first.kd_M if len(signs) < 2 else None,  # noqa: PLR2004  limits that leave it open
             qualifier=next(iter(signs)) if len(signs) == 1 else None,
-            intervals_overlap=_find_overlap(_get_kd_interval(first), _get_kd_interval(other)),
+            intervals_overlap=_do_overlap(_get_kd_interval(first), _get_kd_interval(other)),
         )
     if first.tm_C is not None and other.tm_C is not None:
         return Change(
             design=other,
             difference_C=other.tm_C - first.tm_C,
-            intervals_overlap=_find_overlap(
+            intervals_overlap=_do_overlap(
                 (first.tm_low_C, first.tm_high_C), (other.tm_low_C, other.tm_high_C)
             ),
         )
@@ -152,8 +152,8 @@ def _get_kd_interval(design: DesignSummary) -> _Ends:
     return design.kd_low_M, design.kd_high_M
 
 
-def _find_overlap(first: _Ends, other: _Ends) -> bool | None:
-    """None where an end that decides is not known."""
+def _do_overlap(first: _Ends, other: _Ends) -> bool | None:
+    """Whether two intervals overlap; None if a missing end could decide it."""
     for (_, high), (low, _) in ((first, other), (other, first)):
         if high is not None and low is not None and high < low:
             return False

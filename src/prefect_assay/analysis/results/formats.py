@@ -20,7 +20,7 @@ from prefect_assay.analysis.results.row import (
     ResultRow,
     read_row,
 )
-from prefect_assay.archive.csv_files import csv_lines
+from prefect_assay.archive.read import csv_lines
 from prefect_assay.archive.sources import UnreadableSource, open_source
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.foreign_text import clean_text

@@ -108,8 +108,8 @@ def list_summary_lines(summaries: Iterable[DesignSummary]) -> Iterator[tuple[Any
         )
 
 
-def write_summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
-    """The same table as one Parquet file, texts exactly as they are; needs the `parquet` extra.
+def encode_summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
+    """One row per design as Parquet bytes, with the columns of the CSV and texts unchanged; needs the `parquet` extra.
 
     `reasons` and `doubts` are lists of strings. The designer's own columns are strings.
     """

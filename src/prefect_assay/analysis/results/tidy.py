@@ -131,7 +131,8 @@ def _read_result(
         groups[matched.name((index, number)), name_assay_type(result, entry), target].append(number)
     for numbers in groups.values():
         made = [
-            list(_read_entry((index, number), result, experiment_code, matched, reader)) for number in numbers
+            list(_rows_of_entry((index, number), result, experiment_code, matched, reader))
+            for number in numbers
         ]
         if len(made) == 1:
             yield from made[0]
@@ -139,9 +140,10 @@ def _read_result(
             yield from _join_replicates(made)
 
 
-def _read_entry(
+def _rows_of_entry(
     place: tuple[int, int], result: Result, experiment_code: str, matched: Matched, reader: RecordReader
 ) -> Iterator[ResultRow]:
+    """The summary row of one entry, then a row for each replicate. `place`: the numbers of the result and of the entry."""
     entry = result.summary[place[1]]
     ordered = matched.designs.get(place)
     control = _read_control(entry)

@@ -266,7 +266,7 @@ class _Game:
         return pick
 
     @cached_property
-    def _rows(self) -> csr_array:
+    def _ridge_features(self) -> csr_array:
         """Triplets, groups and ranks of scores of each design."""
         attributes = [design.attributes for design in self._designs]
         scores = csr_array(self._columns.rank_scores(attributes, len(attributes)))
@@ -282,8 +282,8 @@ class _Game:
         if self._is_for_best:
             values = np.nan_to_num(self._values, nan=float(np.nanmin(self._values)))
         model = Ridge(fit_intercept=False, solver="cholesky")
-        model.fit(self._rows[known], values[known] - values[known].mean())
-        order = np.argsort(-model.predict(self._rows[free]), kind="stable")
+        model.fit(self._ridge_features[known], values[known] - values[known].mean())
+        order = np.argsort(-model.predict(self._ridge_features[free]), kind="stable")
         return [free[place] for place in order[:count].tolist()]
 
     def _play_best_score(self, splits: Sequence[Split]) -> Played | None:
@@ -298,12 +298,12 @@ class _Game:
         return min(played, key=lambda of_score: sense * float(np.mean(of_score.last)), default=None)
 
     def _play_policy(self, policy: str, pick: Pick, splits: Sequence[Split]) -> Played:
-        rows = [self._buy(pick, pool, known) for pool, known in splits]
+        rows = [self._play_rounds(pick, pool, known) for pool, known in splits]
         first, last, families = zip(*rows, strict=True)
         return Played(policy, first, last, families)
 
-    def _buy(self, pick: Pick, pool: list[int], known: list[int]) -> tuple[float, float, float]:
-        """What was found after the first and the last purchase, and the number of families of the hits."""
+    def _play_rounds(self, pick: Pick, pool: list[int], known: list[int]) -> tuple[float, float, float]:
+        """Buy round by round from a pool; success after the first and the last round, and the families of the hits."""
         bought: list[int] = []
         figures = []
         for left in reversed(range(self._plan.rounds)):

@@ -41,7 +41,7 @@ from prefect_assay.analysis.results.quantities import SIGNS
 from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.results.tidy import find_outcome
 from prefect_assay.analysis.selection.merging import Entry, merge_entries, summarize_replicates
-from prefect_assay.designs.chains import mangled_names
+from prefect_assay.designs.chains import describe_mangled_names
 from prefect_assay.designs.readers.columns import (
     CONTROL_WORDS,
     NAME,
@@ -125,7 +125,9 @@ def read_history(*tables: Table, kd_unit: str | None = None) -> History:
         entries += reader.read(table)
         notes += [f"{label}: {note}" for note in reader.notes]
     designs, merged = merge_entries(entries)
-    return make_history(designs, (*notes, *mangled_names([design.name for design in designs]), *merged))
+    return make_history(
+        designs, (*notes, *describe_mangled_names([design.name for design in designs]), *merged)
+    )
 
 
 def drop_repeats(designs: Iterable[DesignSummary], place: str) -> History:

@@ -31,7 +31,7 @@ from prefect_assay.archive.layout import (
     tables_folder,
     version_of,
 )
-from prefect_assay.archive.read import latest_in
+from prefect_assay.archive.read import read_newest_version
 from prefect_assay.archive.store import join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, NewerFormat
@@ -212,7 +212,7 @@ def _make_schema(columns: Iterable[tuple[str, Any]]) -> Any:
 def _write_newest(store: Store, folder: str) -> bool | None:
     """See `write_newest_table`; None where the folder has no version that belongs in a table."""
     is_written = None
-    version = latest_in(store, folder)
+    version = read_newest_version(store, folder)
     while version is not None:
         table = _make_table(version)
         if table is None:
@@ -222,7 +222,7 @@ def _write_newest(store: Store, folder: str) -> bool | None:
             return bool(is_written)
         store.replace(table_key(folder), write_parquet(table), MEDIA_TYPE)
         is_written = True
-        newest = latest_in(store, folder)
+        newest = read_newest_version(store, folder)
         if newest is None or newest.manifest.version == version.manifest.version:
             break
         version = newest
@@ -230,7 +230,7 @@ def _write_newest(store: Store, folder: str) -> bool | None:
 
 
 def _check_table(store: Store, folder: str) -> Iterator[Finding]:
-    version, key = latest_in(store, folder), table_key(folder)
+    version, key = read_newest_version(store, folder), table_key(folder)
     table = _make_table(version) if version else None
     if version is None or table is None:
         return

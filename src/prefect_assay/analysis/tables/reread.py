@@ -26,7 +26,7 @@ from prefect_assay.archive import (
 )
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import CAMPAIGN_CODES, CRATE_NAME, TABLE_PATH, safe_prefix
-from prefect_assay.archive.read import latest_in
+from prefect_assay.archive.read import read_newest_version
 from prefect_assay.archive.store import json_bytes, save_chunks
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError
 from prefect_assay.service.models.base import Model
@@ -120,7 +120,7 @@ def describe_measurement(spec: ExperimentSpec) -> Measurement:
 def _list_newest_versions(store: Store, prefix: str, campaign_id: str | None) -> Iterator[ArchivedVersion]:
     """The newest complete version of each experiment, in the order of their folders."""
     for folder in list_experiment_folders(store, prefix, campaign_id):
-        newest = latest_in(store, folder)
+        newest = read_newest_version(store, folder)
         if newest is not None and newest.manifest.experiment_code not in CAMPAIGN_CODES:
             yield newest
 

@@ -30,7 +30,7 @@ from prefect_assay.analysis.results.formats import (
     write_parquet,
 )
 from prefect_assay.analysis.results.hits import Tally
-from prefect_assay.analysis.results.tables import format_cell, write_people_csv, write_summary_parquet
+from prefect_assay.analysis.results.tables import encode_summary_parquet, format_cell, write_people_csv
 from prefect_assay.analysis.tables import Query, SummaryTable, query_rows, read_designs
 from prefect_assay.analysis.tables.rows import describe_no_results
 from prefect_assay.archive import Store
@@ -82,7 +82,7 @@ def show_results(place: Place, campaigns: Sequence[str], query: Query, files: Fi
     if files.csv is not None:
         write_table(files.csv, write_summary_csv(shown), len(shown))
     if files.parquet is not None:
-        write_table(files.parquet, write_summary_parquet(shown), len(shown))
+        write_table(files.parquet, encode_summary_parquet(shown), len(shown))
     if files.as_json:
         rate = count_hits(designs).rate.as_json()
         print_json({"results": [each.model_dump(mode="json") for each in shown], "rate": rate})

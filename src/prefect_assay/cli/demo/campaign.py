@@ -75,7 +75,7 @@ class CampaignWatch:
         """Changes as long as something happens: the run's state, lines in a log, work of the flow's processes."""
         return (
             self.run().state,
-            self._stack.working_seconds(),
+            self._stack.cpu_seconds(),
             *(log.stat().st_size for log in self._stack.logs.values()),
         )
 

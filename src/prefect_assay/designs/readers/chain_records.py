@@ -173,7 +173,7 @@ def _group_by_name(rows: Rows, folded: str) -> Groups:
                 groups.setdefault(stem, {}).setdefault(label.label, []).append(index)
         several = {stem: group for stem, group in groups.items() if len(group) > 1}
         several = {} if is_plain and _is_numbering(several) else several
-        if several and (is_plain or _are_complexes(rows, groups, several)):
+        if several and (is_plain or _do_letters_name_chains(rows, groups, several)):
             return groups
     return {}
 
@@ -185,8 +185,10 @@ def _is_numbering(several: Groups) -> bool:
     )
 
 
-def _are_complexes(rows: Rows, groups: Groups, several: Groups) -> bool:
+def _do_letters_name_chains(rows: Rows, groups: Groups, several: Groups) -> bool:
     """Whether single letters at the end are chains: nearly all records have them, and those of one stem are unrelated.
+
+    `groups` are all stems with their labels, `several` those with more than one label.
 
     Letters also tell variants, families and unrelated designs of a round apart. So they count where a chain is under several stems,
     or where there are two of each stem and the stem is of one design.
@@ -239,7 +241,7 @@ def ask_about_repeated(rows: Rows) -> None:
         for residues, where in places.items()
         if len(where) > 1 and not _are_controls(rows, where)
     ]
-    under_stems = _find_under_several_stems(rows, [where for _, where in repeated])
+    under_stems = _find_repeated_chains(rows, [where for _, where in repeated])
     for position, (residues, where) in enumerate(repeated):
         if _is_periodic(where, number) or position in under_stems:
             others = [text for text in pick_evenly(rows.residues, _COLUMN_SAMPLE) if text != residues][
@@ -265,8 +267,8 @@ def _is_periodic(where: Sequence[int], number: int) -> bool:
     return 1 < step < _CHAINS_MAX and [*where] == [*range(where[0] % step, number, step)]
 
 
-def _find_under_several_stems(rows: Rows, repeated: Sequence[Sequence[int]]) -> set[int]:
-    """Which groups of records have names with one word at an end, and the rest of each name also in other records."""
+def _find_repeated_chains(rows: Rows, repeated: Sequence[Sequence[int]]) -> set[int]:
+    """Positions in `repeated` of groups whose records differ by stem only, such as one target in every complex."""
     under_stems: set[int] = set()
     if not repeated:
         return under_stems

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from prefect_assay.designs.parts import antibody_chain
+from prefect_assay.designs.parts import classify_antibody_chain
 from prefect_assay.service.models.spec_rules import quoted
 
 PEPTIDE: Final = (
@@ -85,4 +85,4 @@ def _are_chains(parts: Sequence[str]) -> bool:
     """Whether parts that may be lines of one chain are rather chains: all begin with M, are the same, or two are antibody domains."""
     if all(len(part) >= _CHAIN and part[:1] in {"M", "m"} for part in parts) or len(set(parts)) < len(parts):
         return True
-    return sum(antibody_chain(part.upper()) is not None for part in parts) > 1
+    return sum(classify_antibody_chain(part.upper()) is not None for part in parts) > 1

@@ -69,7 +69,7 @@ def _has_several(program: str, found: Sequence[re.Match[str]]) -> bool:
     return program != "PDB" or max(Counter(match["entry"].casefold() for match in found).values()) > 1
 
 
-def take_chains(
+def take_fasta_chains(
     rows: Rows, program: str, found: Sequence[re.Match[str]], stem: str, chain: str | None
 ) -> None:
     """Replace the records by the chains that are named, one design for each complex."""
@@ -178,8 +178,8 @@ def looks_like_document(line: str) -> bool:
     return line.lstrip().startswith(("{", "[")) or bool(re.match(r"(?:version|sequences)\s*:", line))
 
 
-def read_document(rows: Rows, text: str, stem: str, chain: str | None) -> None:
-    """Add the named chain of each complex.
+def read_complex_file(rows: Rows, text: str, stem: str, chain: str | None) -> None:
+    """Add the named chain of each complex of a Boltz YAML or an AlphaFold 3 JSON.
 
     Raises:
         UnreadableFile: it is another kind of document, or no chain is named.

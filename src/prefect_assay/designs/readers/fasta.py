@@ -12,11 +12,11 @@ from typing import Final
 from prefect_assay.designs.readers.chain_text import STOP, USUAL_WIDTHS
 from prefect_assay.designs.readers.headers import (
     add_parents,
-    first_words,
     header_fields,
     is_mpnn,
     name_colab,
     name_samples,
+    split_headers,
 )
 from prefect_assay.designs.readers.records import MAX_RESIDUES, Rows
 from prefect_assay.designs.tables import UnreadableFile
@@ -110,7 +110,7 @@ def name_records(rows: Rows, *, keep_native: bool) -> None:
         return
     if name_colab(rows):
         return
-    named = first_words(rows.names)
+    named = split_headers(rows.names)
     if named is not None:
         rows.names, rows.extras = named
         add_parents(rows)
@@ -118,7 +118,7 @@ def name_records(rows: Rows, *, keep_native: bool) -> None:
 
 def _add_record(rows: Rows, line: int, header: str, body: str, wrapping: _Wrapping) -> None:
     if header[2:3] == COMMENT and (pir := _PIR.match(header)):
-        header, body = _open_pir(pir, line, body, wrapping)
+        header, body = _split_pir_record(pir, line, body, wrapping)
     if COMMENT in body or HEADER in body:
         _add_by_line(rows, line, header, body, wrapping)
         return
@@ -144,7 +144,7 @@ def _add_by_line(rows: Rows, start: int, header: str, body: str, wrapping: _Wrap
     _append_row(rows, start, header, "\n".join(kept), wrapping)
 
 
-def _open_pir(pir: re.Match[str], line: int, body: str, wrapping: _Wrapping) -> tuple[str, str]:
+def _split_pir_record(pir: re.Match[str], line: int, body: str, wrapping: _Wrapping) -> tuple[str, str]:
     """The code and the residues of a PIR record, without its line of title."""
     title, _, body = body.partition("\n")
     if pir["kind"] not in _PIR_PROTEINS:

@@ -34,8 +34,8 @@ from prefect_assay.designs.readers.columns import (
 from prefect_assay.designs.readers.complexes import (
     chains_of_headers,
     looks_like_document,
-    read_document,
-    take_chains,
+    read_complex_file,
+    take_fasta_chains,
 )
 from prefect_assay.designs.readers.fasta import is_header, name_records, read_fasta
 from prefect_assay.designs.readers.producers import find_near_match
@@ -50,7 +50,7 @@ from prefect_assay.designs.tables import (
     sheet_table,
     text_table,
 )
-from prefect_assay.designs.tables.table import Accepts, is_above_header, metadata_notes
+from prefect_assay.designs.tables.table import Accepts, is_above_header, note_json_metadata
 from prefect_assay.designs.tables.text import Block
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS
@@ -98,7 +98,7 @@ def read_rows(rows: Rows, found: Content, errors: SourceErrors, reading: Reading
                 rows.notes += found.notes
                 return
             if looks_like_document(first.line):
-                read_document(rows, _join_text(first.rest), stem, reading.chain)
+                read_complex_file(rows, _join_text(first.rest), stem, reading.chain)
                 rows.notes += found.notes
                 return
             table = text_table(first.rest, accepts, found.notes)
@@ -143,7 +143,7 @@ def _read_records(
     rows.extras = [""] * len(rows.names)
     chains = None if reading.as_is else chains_of_headers(rows.names)
     if chains:
-        take_chains(rows, *chains, stem, reading.chain)
+        take_fasta_chains(rows, *chains, stem, reading.chain)
         return
     name_records(rows, keep_native=reading.keep_native)
     for at, extra in enumerate(rows.extras):
@@ -167,7 +167,7 @@ def _first_line(blocks: Iterator[Block], accepts: Accepts, notes: list[str]) -> 
     for first, lines in blocks:
         for at, line in enumerate(lines if any(lines) else ()):
             if line.strip() and is_above_header(lines[at : at + 2], first + at, accepts):
-                notes += metadata_notes(line, first + at)
+                notes += note_json_metadata(line, first + at)
             elif line.strip():
                 return _First(line, itertools.chain([(first + at, lines[at:])], blocks))
     raise UnreadableFile("empty; give a FASTA file, or a table with a name and a sequence column")
@@ -187,7 +187,7 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
         rows.notes.append(f"kept as columns of the designer's own: {', '.join(own)}")
     aside = sequences_beside(header, table.titles, cells)
     reader = _Reader(rows, table, header, aside, errors)
-    _describe_columns(rows, table, header, aside, reader)
+    _note_columns(rows, table, header, aside, reader)
     for line, row in itertools.chain(sample, table.rows):
         if misfit := table.misfit(row):
             errors.add(misfit, line=line)
@@ -198,8 +198,8 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
     reader.tell_runs_apart()
 
 
-def _describe_columns(rows: Rows, table: Table, header: Header, aside: Beside, reader: "_Reader") -> None:
-    """What the report says about the columns."""
+def _note_columns(rows: Rows, table: Table, header: Header, aside: Beside, reader: "_Reader") -> None:
+    """Note in `rows.read` which columns were taken, and in `rows.notes` what was not."""
     producer, titles = header.producer, table.titles
     read = rows.read
     read.producer = producer.name if producer else None
@@ -283,7 +283,7 @@ class _Reader:
             if is_missing(_get_cell(row, at)):
                 self._without.setdefault(at, []).append(name)
         if self._aside.rivals:
-            self._compare(row, residues, line)
+            self._refuse_other_sequence(row, residues, line)
         for target in self._aside.targets:
             if (cell := _get_cell(row, target)) and len(rows.read.targets) < _TARGETS:
                 rows.read.targets[cell.upper()] = None
@@ -320,7 +320,7 @@ class _Reader:
                 f"{listed([*map(quoted, names)], _SHOWN)}"
             )
 
-    def _compare(self, row: list[str], residues: str, line: int) -> None:
+    def _refuse_other_sequence(self, row: list[str], residues: str, line: int) -> None:
         """Stop where another column of sequences differs: either may be the design."""
         for at in self._aside.rivals:
             other = _get_cell(row, at)

@@ -47,7 +47,7 @@ def header_fields(text: str) -> dict[str, str]:
     return {DESCRIPTION: text}
 
 
-def first_words(headers: Sequence[str]) -> tuple[list[str], list[str]] | None:
+def split_headers(headers: Sequence[str]) -> tuple[list[str], list[str]] | None:
     """Names and the text behind them, or None if no header has more than one word.
 
     Names are the first words (up to a space or tab, without a closing comma) if these are unique without regard to
@@ -142,7 +142,7 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
             f"{many(repeated, 'sample has', 'samples have')} the name of another one of the run: numbered _2, _3 and so on"
         )
     if natives and not keep_native:
-        _leave_out(rows, natives)
+        _remove_native_inputs(rows, natives)
 
 
 def name_colab(rows: Rows) -> bool:
@@ -217,7 +217,8 @@ def _pack_columns(columns: dict[str, str]) -> str:
     return ", ".join(f"{title}={value}" for title, value in columns.items())
 
 
-def _leave_out(rows: Rows, natives: list[int]) -> None:
+def _remove_native_inputs(rows: Rows, natives: list[int]) -> None:
+    """Take the native inputs out of the rows, and note them."""
     names = [rows.names[at] for at in natives]
     rows.read.natives += [rows.residues[at] for at in natives]
     for at in natives:

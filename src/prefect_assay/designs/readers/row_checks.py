@@ -98,7 +98,7 @@ def _is_single_chain(rows: Rows, index: int) -> Iterator[bool]:
 
 def _compare_designed(rows: Rows) -> None:
     """The designed residues of BoltzGen are all in the chains, in their order; else a designed chain is not in the table."""
-    wrong = [index for index in range(len(rows.names)) if not all(_designed_agree(rows, index))]
+    wrong = [index for index in range(len(rows.names)) if not all(_find_designed_residues(rows, index))]
     _add_question(
         rows,
         wrong,
@@ -107,7 +107,8 @@ def _compare_designed(rows: Rows) -> None:
     )
 
 
-def _designed_agree(rows: Rows, index: int) -> Iterator[bool]:
+def _find_designed_residues(rows: Rows, index: int) -> Iterator[bool]:
+    """For each column designed_sequence, whether its residues are in the chain in their order."""
     chains = "".join(rows.residues[index].split()).split(CHAIN_SEPARATOR)
     for title, cell in rows.unpack(rows.extras[index]).items():
         match = _DESIGNED.fullmatch(key_of(title))
@@ -116,4 +117,5 @@ def _designed_agree(rows: Rows, index: int) -> Iterator[bool]:
         number = int(match[1] or 0)
         whole = "".join(chains) if not number or len(chains) < number else chains[number - 1]
         letters = iter(whole.upper())
+        # Each `in` goes on where the one before has stopped: the residues are looked for in their order.
         yield all(residue in letters for residue in cell.upper() if residue.isalpha() and residue != "X")

@@ -110,7 +110,7 @@ def text_table(lines: Iterable[Block], accepts: Accepts, notes: list[str] | None
                 hinted = hint[1]
                 continue
             if is_above_header(block[at : at + 2], first + at, accepts):
-                notes += metadata_notes(line, first + at)
+                notes += note_json_metadata(line, first + at)
                 continue
             header, height, rest = _whole_header(itertools.chain([(first + at, block[at:])], lines))
             found = find_header(header, accepts, hinted)
@@ -164,8 +164,8 @@ def is_above_header(lines: Sequence[str], number: int, accepts: Accepts) -> bool
     )
 
 
-def metadata_notes(line: str, number: int) -> list[str]:
-    """What is said of a line above the header that is not a comment."""
+def note_json_metadata(line: str, number: int) -> list[str]:
+    """A note if a line above the header is JSON; else none."""
     return (
         [f"line {number} above the header is metadata (JSON), and was left out"] if _is_metadata(line) else []
     )

@@ -6,7 +6,6 @@ Of the logs of campaigns it also puts the index of open ones right. Nothing else
 import csv
 from collections.abc import Callable, Iterator
 
-from prefect_assay.archive.csv_files import csv_lines
 from prefect_assay.archive.layout import (
     CAMPAIGN_CODES,
     IDENTITY_FOLDER,
@@ -17,7 +16,7 @@ from prefect_assay.archive.layout import (
     version_folder,
     version_of,
 )
-from prefect_assay.archive.read import chosen_version, latest_version, read_manifest, read_plan
+from prefect_assay.archive.read import chosen_version, csv_lines, latest_version, read_manifest, read_plan
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, NewerFormat

@@ -46,7 +46,7 @@ def check_creation(request: CreateRequest, payment_header: str | None) -> None:
     """
     around = [
         *text("name", request.name),
-        *_payment(request.payment_method, payment_header),
+        *_find_payment_problems(request.payment_method, payment_header),
         *webhook_url(request.webhook_url),
         *webhook_secret(
             request.webhook_secret.get_secret_value() if request.webhook_secret is not None else None
@@ -61,14 +61,14 @@ def check_creation(request: CreateRequest, payment_header: str | None) -> None:
 
 def check_entries(experiment_code: str, designs: Sequence[ProteinSequence | SequenceEntry]) -> None:
     """Check what is added to a draft (contract 4.3); InvalidRequest has every finding."""
-    InvalidRequest.check([*text("experiment_code", experiment_code), *entries(designs)])
+    InvalidRequest.check([*text("experiment_code", experiment_code), *find_sequence_problems(designs)])
 
 
 def check_changes(
     fields: Mapping[str, object], designs: Sequence[ProteinSequence | SequenceEntry] | None
 ) -> None:
     """Check the fields that a PATCH names (contract 4.2); InvalidRequest has every finding."""
-    found = [] if designs is None else list(entries(designs))
+    found = [] if designs is None else list(find_sequence_problems(designs))
     for name, value in fields.items():
         match name:
             case "name":
@@ -88,8 +88,8 @@ def check_changes(
     InvalidRequest.check(found)
 
 
-def entries(designs: Sequence[ProteinSequence | SequenceEntry]) -> Iterator[str]:
-    """A list of sequences: names, letters, duplicates (contract 2.3 and 2.4)."""
+def find_sequence_problems(designs: Sequence[ProteinSequence | SequenceEntry]) -> Iterator[str]:
+    """A line for each problem of a list of sequences (2.3, 2.4)."""
     if not designs:
         yield "sequences: empty; give at least one"
     yield from check_sequences([(design.name, design) for design in designs])
@@ -172,8 +172,8 @@ def _columns(sort: str) -> int:
     return count
 
 
-def _payment(selected: str | None, header: str | None) -> Iterator[str]:
-    """Contract 4.2, create rule 2. `async_invoice` is what happens without a selection."""
+def _find_payment_problems(selected: str | None, header: str | None) -> Iterator[str]:
+    """The selected rail is a machine rail, and header and body agree (4.2, create rule 2); no rail is `async_invoice`."""
     rails = sorted(MACHINE_RAILS)
     if selected is not None:
         yield from one_of("payment.method", str(selected), rails)

@@ -26,8 +26,8 @@ _LISTED: Final = 5
 _NEXT: Final = re.compile(r"""<(?P<address>[^>]*)>(?:;[^,<]*)?;\s*rel="?next\b""", re.IGNORECASE)
 
 
-def read_model(kind: type[M]) -> Callable[[Answer], M]:
-    """A reader for one object."""
+def make_model_reader(kind: type[M]) -> Callable[[Answer], M]:
+    """Return a function that reads one object of an answer."""
 
     def read(answer: Answer) -> M:
         return parse_model(kind, answer.json(), answer)
@@ -47,7 +47,7 @@ def read_change(kind: type[M]) -> Callable[[Answer], M]:
 def build_read(path: str, kind: type[M], absent: type[NotFound] = NotFound) -> Operation[M]:
     """GET one object; `absent` is what a 404 means."""
     return Operation(
-        request=Request(method="GET", path=path, repeatable=True, absent=absent), read=read_model(kind)
+        request=Request(method="GET", path=path, repeatable=True, absent=absent), read=make_model_reader(kind)
     )
 
 

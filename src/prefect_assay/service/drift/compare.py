@@ -91,7 +91,7 @@ class _Operation:
                 if above(place) not in self._now.keys() - self._known.keys():
                     yield self._new(place)
             elif self._known[place] != self._now[place]:
-                yield from self._changed(place, self._known[place], self._now[place])
+                yield from self._compare_aspects(place, self._known[place], self._now[place])
 
     def _new(self, place: str) -> Change:
         fact = self._now[place]
@@ -115,20 +115,22 @@ class _Operation:
             return "breaks"
         return "empty" if lost else "none"
 
-    def _changed(self, place: str, known: dict[str, Any], now: dict[str, Any]) -> Iterator[Change]:
+    def _compare_aspects(self, place: str, known: dict[str, Any], now: dict[str, Any]) -> Iterator[Change]:
+        """A change for each aspect of one place that differs, with its effect on the client."""
         field = field_of(place)
         for aspect in sorted(known.keys() | now.keys()):
             before, after = known.get(aspect), now.get(aspect)
             if before != after:
                 effect = (
-                    _broken(self._sent_aspect(place, aspect, before, after))
+                    _broken(self._breaks_what_is_sent(place, aspect, before, after))
                     if field is None
                     else self._read_aspect(field, aspect, before, after)
                 )
                 detail = f"{aspect} was {_text(before)}, is {_text(after)}"
                 yield Change("changed", self._name, place, detail, effect)
 
-    def _sent_aspect(self, place: str, aspect: str, before: Any, after: Any) -> bool:
+    def _breaks_what_is_sent(self, place: str, aspect: str, before: Any, after: Any) -> bool:
+        """Whether a changed aspect makes the service refuse what the client sends."""
         if aspect == "required":
             return after is True and self._lacks(place)
         if place not in self._used.sent:

@@ -40,7 +40,7 @@ def facts_of(document: Mapping[str, Any], words: WireWords | None = None) -> dic
         raise InputError("this is not an OpenAPI document: it describes no paths")
     reader = _Reader(document, words or WireWords())
     return {
-        name: dict(sorted(reader.operation(operation, shared)))
+        name: dict(sorted(reader.read_operation(operation, shared)))
         for name, operation, shared in sorted(list_calls(document), key=lambda call: call[0])
     }
 
@@ -68,9 +68,10 @@ class _Reader:
         self._provider = f"{words.provider}_"
         self._header = words.header("").lower()
 
-    def operation(
+    def read_operation(
         self, operation: Mapping[str, Any], shared: list[Any]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Place and facts of each parameter, body field and answer field of an operation."""
         for raw in [*shared, *(operation.get("parameters") or [])]:
             yield from self._parameter(self._resolved(raw))
         body = self._resolved(operation.get("requestBody") or {})

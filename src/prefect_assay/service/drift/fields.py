@@ -130,7 +130,7 @@ def compare_answers(
             answers[one.operation].setdefault(one.request, one)
     hidden = {text.casefold() for text in private}
     for called in answers.values():
-        hidden.update(text for one in called.values() for text in _texts(one.body))
+        hidden.update(text for one in called.values() for text in _list_user_texts(one.body))
     uses = usage_by_operation()
     reader = _Reader(list_published_names(described), hidden)
     return tuple(
@@ -149,14 +149,14 @@ def list_published_names(described: Mapping[str, Facts]) -> set[str]:
     return {part for place in places for part in re.split(r"[ .\[\]]+", place)}
 
 
-def _texts(value: Any, name: str = "") -> Iterator[str]:
-    """All texts of an answer, but for the vocabulary: a key that is one of them is someone's own."""
+def _list_user_texts(value: Any, name: str = "") -> Iterator[str]:
+    """All texts in lower case, except those in vocabulary fields. A key equal to one of them is a user's own."""
     if isinstance(value, dict):
         for key, inside in value.items():
-            yield from _texts(inside, key)
+            yield from _list_user_texts(inside, key)
     elif isinstance(value, list):
         for inside in value:
-            yield from _texts(inside, name)
+            yield from _list_user_texts(inside, name)
     elif isinstance(value, str) and name not in _WORD_FIELDS:
         yield value.casefold()
 

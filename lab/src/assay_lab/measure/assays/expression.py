@@ -43,7 +43,7 @@ def expression_files(request: AssayRequest) -> Iterator[File]:
 
 
 def _make_yield(request: AssayRequest, design: Design, number: int) -> Row:
-    expression, typical = _typical_yield(request, design.residues)
+    expression, typical = _get_class_and_yield(request, design.residues)
     seed = (request.landscape["seed"],) if request.landscape else ()
     chance = make_random("titre replicate", *seed, design.residues, number)
     made = expression != "none"
@@ -54,8 +54,8 @@ def _make_yield(request: AssayRequest, design: Design, number: int) -> Row:
     }
 
 
-def _typical_yield(request: AssayRequest, residues: str) -> tuple[str, float]:
-    """The class and mg/L: the landscape's, where it has one of them the class that belongs to the yield or the reverse."""
+def _get_class_and_yield(request: AssayRequest, residues: str) -> tuple[str, float]:
+    """Expression class and mg/L, from the landscape or the model; one of the two that is missing follows from the other."""
     stated = (request.facts(residues) or {}).get("yield_mg_per_l")
     if stated is None:
         expression = expression_of(request, residues)

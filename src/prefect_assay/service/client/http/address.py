@@ -90,11 +90,11 @@ def is_internal(host: str) -> bool:
     name = host.lower().removesuffix(".")
     if is_loopback(name):
         return True
-    number = _number(name)
+    number = _parse_ip_address(name)
     return number is not None and (number.is_multicast or not number.is_global)
 
 
-def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """The address in any spelling that a resolver takes; an IPv4 address inside an IPv6 one is unpacked."""
     try:
         number = ipaddress.ip_address(host)

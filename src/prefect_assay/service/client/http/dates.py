@@ -16,7 +16,7 @@ def http_date(value: str) -> datetime | None:
 
     Of a header that was sent twice, the first; None if the two are not the same moment.
     """
-    moments = [_moment(text) for text in _ONE.findall(value) or [value]]
+    moments = [_parse_date(text) for text in _ONE.findall(value) or [value]]
     first = moments[0]
     if first is None or any(other is None or abs(other - first) > _SAME for other in moments):
         return None
@@ -42,7 +42,8 @@ def sent_at(headers: Mapping[str, str]) -> datetime | None:
     return http_date(headers.get("date", ""))
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
+    """A date of a header in UTC; None if it is none."""
     try:
         moment = parsedate_to_datetime(text.strip())
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

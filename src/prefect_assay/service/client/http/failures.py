@@ -136,7 +136,7 @@ def _messages(value: object) -> tuple[str, ...]:
         findings = [part for part in parts if part and not (part.endswith(":") and len(parts) > 1)]
         return tuple(_line(part) for part in findings[:_MESSAGES_MAX])
     if isinstance(value, dict):
-        return _of_mapping(value)
+        return _messages_of_object(value)
     if isinstance(value, list):
         return tuple(message for item in value[:_MESSAGES_MAX] for message in _of_item(item))
     return ()
@@ -144,11 +144,12 @@ def _messages(value: object) -> tuple[str, ...]:
 
 def _of_item(item: object) -> tuple[str, ...]:
     if isinstance(item, dict):
-        return _of_mapping(item)
+        return _messages_of_object(item)
     return (_line(item),) if isinstance(item, str) and item.strip() else ()
 
 
-def _of_mapping(item: dict[Any, Any]) -> tuple[str, ...]:
+def _messages_of_object(item: dict[Any, Any]) -> tuple[str, ...]:
+    """The error messages in a JSON object: its message with its field, else each field with its messages."""
     text = next(
         (item[k] for k in ("message", "error", "msg", "detail") if isinstance(item.get(k), str)), None
     )

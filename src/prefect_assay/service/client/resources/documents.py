@@ -159,7 +159,7 @@ class _Reading:
         offset, following = 0, Parameters()
         last: list[object] = []
         while True:
-            answer = self._sender.run(self._build(following or encode_query(offset=offset)))
+            answer = self._sender.run(self._build_read(following or encode_query(offset=offset)))
             if answer is None:
                 return
             is_json = answer.is_json
@@ -187,9 +187,9 @@ class _Reading:
             self._page += 1
             last = rows
 
-    def _build(self, place: Parameters) -> Operation[Answer | None]:
-        """The value is None for a 404 of the service, and for results that are not there yet."""
-        params = {**dict(encode_query(limit=PAGE_LIMIT_MAX)), **dict(place)}
+    def _build_read(self, page_parameters: Parameters) -> Operation[Answer | None]:
+        """GET one page of the series; the value is None for a 404, and for results that are not there yet."""
+        params = {**dict(encode_query(limit=PAGE_LIMIT_MAX)), **dict(page_parameters)}
         return Operation(
             request=Request(
                 method="GET",

@@ -22,9 +22,9 @@ from prefect_assay.service.client.checks import check_changes, check_creation, o
 from prefect_assay.service.client.decoding import (
     build_act,
     build_read,
+    make_model_reader,
     make_shape_error,
     parse_model,
-    read_model,
     unwrap,
 )
 from prefect_assay.service.client.filters import Condition, Sorting
@@ -119,7 +119,7 @@ class Experiments(Resource):
             json={"experiment_spec": spec.wire()},
             repeatable=True,
         )
-        return self._sender.run(Operation(request=request, read=read_model(CostEstimate)))
+        return self._sender.run(Operation(request=request, read=make_model_reader(CostEstimate)))
 
     def create(
         self, request: CreateRequest, *, payment_header: PaymentMethod | str | None = None

@@ -126,9 +126,9 @@ class Invoices(Resource):
         """
         normal_id = normalize_id(experiment_id)
         try:
-            return _find(self._sender, normal_id, eq("experiment_id", normal_id))
+            return _find_invoice_in_list(self._sender, normal_id, eq("experiment_id", normal_id))
         except _FilterRefused:
-            return _find(self._sender, normal_id, None)
+            return _find_invoice_in_list(self._sender, normal_id, None)
 
     def download_pdf(self, invoice_id: str) -> bytes:
         """Fetch an invoice as a PDF, by its own id or the provider's: GET /invoices/{id}/pdf (published with contract 2.8).
@@ -164,8 +164,12 @@ class Invoices(Resource):
         return self._sender.run(_build_payment(invoice_id, dict(headers or {})))
 
 
-def _find(sender: Sender, experiment_id: str, condition: Condition | None) -> Invoice | None:
-    """The invoice of an experiment, among the rows of a condition."""
+def _find_invoice_in_list(sender: Sender, experiment_id: str, condition: Condition | None) -> Invoice | None:
+    """The experiment's invoice among the listed ones; a void one only if there is no other.
+
+    Raises:
+        _FilterRefused: the service takes no such condition.
+    """
     query = _INVOICES.select(condition)
     may_be_refused = condition is not None
     may_be_absent = may_be_refused  # only the first answer of all can say that there is no list

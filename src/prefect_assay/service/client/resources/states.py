@@ -68,7 +68,7 @@ def _iterate_rows(
     def accepts(status: int) -> bool:
         return succeeded(status) or (may_be_refused and status in _REFUSED)
 
-    def read(answer: Answer) -> Page[_Row]:
+    def read_page_of_states(answer: Answer) -> Page[_Row]:
         if not succeeded(answer.status):
             raise _FilterRefused
         listed, total = read_rows_and_total(answer)
@@ -79,7 +79,7 @@ def _iterate_rows(
 
     def fetch(limit: int, offset: int) -> Page[_Row]:
         request = query.build_page(limit, offset).request
-        return sender.run(Operation(request=request, read=read, accepts=accepts))
+        return sender.run(Operation(request=request, read=read_page_of_states, accepts=accepts))
 
     return paginate(f"GET {query.path}", fetch, cast("Callable[[_Row], str]", itemgetter(0)))
 

@@ -56,7 +56,7 @@ class Webhooks(Resource):
             ```
         """
         fields = {"url": url, "secret": secret, "headers": headers}
-        return self._sender.run(_build_change("POST", "/webhooks", fields, drop=None))
+        return self._sender.run(_build_webhook_write("POST", "/webhooks", fields, drop=None))
 
     def modify(
         self,
@@ -83,7 +83,9 @@ class Webhooks(Resource):
             "headers": {} if headers is None else headers,
             "enabled": enabled,
         }
-        operation = _build_change("PATCH", f"/webhooks/{quote_segment(webhook_id)}", fields, drop=UNSET)
+        operation = _build_webhook_write(
+            "PATCH", f"/webhooks/{quote_segment(webhook_id)}", fields, drop=UNSET
+        )
         return self._sender.run(require_record(operation, webhook_id))
 
     def delete(self, webhook_id: str) -> None:
@@ -110,9 +112,10 @@ class Webhooks(Resource):
         self._sender.run(operation)
 
 
-def _build_change(
+def _build_webhook_write(
     method: str, path: str, fields: Mapping[str, object], *, drop: Unset | None
 ) -> Operation[Webhook]:
+    """The request that sends the fields of a webhook. `drop` is the value that marks a field as not given."""
     body = {name: _encode(value) for name, value in fields.items() if value is not drop}
     InvalidRequest.check([*_check(body)])
     secret, headers = body.get("secret"), body.get("headers")
