@@ -1,7 +1,6 @@
 """Prints for commands: lines as they are, tables without borders, and JSON."""
 
 import json
-import math
 from typing import Any
 
 from rich.console import Console
@@ -35,8 +34,3 @@ def plain_table(*titles: str, **options: Any) -> Table:
 def print_json(value: object) -> None:
     """Print JSON for people and programs."""
     print(json.dumps(value, indent=2))
-
-
-def drop_infinite(value: float) -> float | None:
-    """The number, or None where it is not finite, which JSON has no word for."""
-    return value if math.isfinite(value) else None

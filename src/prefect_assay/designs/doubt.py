@@ -130,7 +130,7 @@ def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known
     listed = _join_names([names[at] for at in found])
     where = {_describe_place(residues[at], target) for at in found}
     place = where.pop() if len(where) == 1 else "a chain or a part"
-    line = f"{place} of {len(found):,} of {many(len(residues), 'design')} is {known.what} ({_shorten(target)}): {listed}"
+    line = f"{place} of {len(found):,} of {many(len(residues), 'design')} is {known.what} ({_describe_chain(target)}): {listed}"
     doubts.refused.append(
         f"{line}. {CHAIN.format(_other_chain(residues[found[0]], target))} orders the rest, {KEEP} all of it, "
         "or leave these designs out"
@@ -228,7 +228,7 @@ def _refuse_native_chains(residues: Sequence[str], natives: Iterable[str], doubt
         where = next(
             d.split(CHAIN_SEPARATOR).index(chain) + 1 for d in residues if chain in d.split(CHAIN_SEPARATOR)
         )
-        line = f"chain {where} of {count:,} of {many(len(residues), 'design')} ({_shorten(chain)}) equals the native input"
+        line = f"chain {where} of {count:,} of {many(len(residues), 'design')} ({_describe_chain(chain)}) equals the native input"
         if count > 1:
             doubts.refused.append(
                 f"{line}: it was fixed, as a target is. {CHAIN.format(_list_other_chains(residues, where))} orders the rest, {KEEP} both"
@@ -255,9 +255,7 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
     for chain in sorted(shared, key=lambda each: -len(each)):
         kind = classify_antibody_chain(chain)
         where = next(chains.index(chain) + 1 for chains in designs if chain in chains)
-        line = (
-            f"chain {where} is the same in {_format_share(counts[chain], len(designs))} ({_shorten(chain)})"
-        )
+        line = f"chain {where} is the same in {_format_share(counts[chain], len(designs))} ({_describe_chain(chain)})"
         if (
             kind
             and (antibody in {None, kind} or is_pair)
@@ -310,7 +308,7 @@ def _look_at_similar_chains(
             ):
                 continue
             if sum(each >= _ALIKE for each in alike[at]) >= _MOST * len(others):
-                line = f"chain {at + 1} is nearly the same in all {len(designs):,} designs ({_shorten(reference[at])})"
+                line = f"chain {at + 1} is nearly the same in all {len(designs):,} designs ({_describe_chain(reference[at])})"
                 doubts.asked.append(_name_chain(line, _list_other_chains(residues, at + 1)))
                 return
 
@@ -423,7 +421,7 @@ def _ask_about_end(reference: str, part: str, texts: Sequence[str], which: str, 
     same = "the same" if part == exact or all(part in text for text in texts) else "nearly the same"
     doubts.asked.append(
         _name_chain(
-            f"{_format_share(count, len(texts))} {side} {same} {len(part)} residues{which} ({_shorten(part)}), and the rest is unrelated",
+            f"{_format_share(count, len(texts))} {side} {same} {len(part)} residues{which} ({_describe_chain(part)}), and the rest is unrelated",
             "1" if at_end else "2",
             exact="" if doubts.shared_end else " in addition to --target-sequence (its residues)",
         )
@@ -461,7 +459,7 @@ def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
         ending = _common_end(residues)
         if len(ending) >= _SAID_FROM and CHAIN_SEPARATOR not in ending and len(ending) < len(residues[0]):
             doubts.said.append(
-                f"all {len(residues):,} designs share their last {len(ending)} residues ({_shorten(ending)})"
+                f"all {len(residues):,} designs share their last {len(ending)} residues ({_describe_chain(ending)})"
             )
     sample = pick_evenly(residues, _PARTS_SAMPLE)
     counts: Counter[str] = Counter()
@@ -494,7 +492,7 @@ def _format_share(count: int, number: int) -> str:
     return f"all {number:,} designs" if count == number else f"{count:,} of {number:,} designs"
 
 
-def _shorten(residues: str) -> str:
+def _describe_chain(residues: str) -> str:
     return f"{len(residues)} residues, {residues[:10]}..." if len(residues) > 2 * _LOOSE else residues
 
 

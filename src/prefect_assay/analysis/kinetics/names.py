@@ -12,15 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from prefect_assay.analysis.kinetics.analysis import ServiceValues
-from prefect_assay.analysis.kinetics.zip_reader import (
-    PackageFiles,
-    UnreadableFile,
-    number,
-    table,
-)
+from prefect_assay.analysis.kinetics.zip_reader import PackageFiles, UnreadableFile, table
 from prefect_assay.analysis.results.calls import Call, read_call
 from prefect_assay.analysis.results.measurements import find_unit, read_recorded_quantity
 from prefect_assay.analysis.results.quantities import Quantity, Unread
+from prefect_assay.designs.scores import read_score
 from prefect_assay.service.assays import KD, KOFF, KON, TM, QuantityKind
 
 _CURVE: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)_(?P<nM>[0-9.eE+-]+)\.(?i:csv)", re.DOTALL)
@@ -54,7 +50,7 @@ class Index:
     def locate(self, path: str, *, melting: bool) -> RawFile | None:
         """Design and replicate of a raw file, or None if its name has another form."""
         match = (_MELT if melting else _CURVE).fullmatch(path.rsplit("/", 1)[-1])
-        concentration = None if match is None or melting else number(match["nM"])
+        concentration = None if match is None or melting else read_score(match["nM"])
         if match is None or (not melting and (concentration is None or concentration < 0)):
             return None
         listed = self.sources.get(_tail(path))
@@ -70,8 +66,8 @@ class Index:
             kon_per_M_s=_read_exact(row, "kon", KON),
             koff_per_s=_read_exact(row, "koff", KOFF),
             kd_M=_read_exact(row, "kd", KD),
-            mae=number(info.get("MAE")),
-            relative_mae=number(info.get("rel_MAE")),
+            mae=read_score(info.get("MAE", "")),
+            relative_mae=read_score(info.get("rel_MAE", "")),
             binding=_CALLS.get(read_call(row.get("binding")).call),
             tm_C=_read_exact(row, "tm", TM),
         )
@@ -79,7 +75,7 @@ class Index:
     @property
     def association_s(self) -> float | None:
         """When the dissociation starts, if the table of replicates has a column of this name with one value."""
-        found = {number(row.get("association_s")) for row in self.info} - {None}
+        found = {read_score(row.get("association_s", "")) for row in self.info} - {None}
         return found.pop() if len(found) == 1 else None
 
     def unit(self, file: RawFile) -> str:
@@ -139,7 +135,7 @@ def _matches(stem: str, name: str) -> bool:
 
 def _row(rows: Iterable[Row], file: RawFile) -> Row:
     for row in rows:
-        replicate = number(row.get("replicate"))
+        replicate = read_score(row.get("replicate", ""))
         if row.get("name") == file.name and replicate == file.replicate:
             return row
     return {}

@@ -22,7 +22,6 @@ TOTAL_BYTES_MAX: Final = 2**30
 _COLUMNS: Final = 2
 _ZIP_MARK: Final = b"PK"
 _EMPTY: Final = re.compile(r"(?<=,)(?:null)?$", re.MULTILINE)
-_DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 
 
 class PackageFiles:
@@ -96,21 +95,13 @@ class UnreadableFile(Exception):
 
 
 def table(text: str) -> list[dict[str, str]]:
-    """The rows of a CSV with a header; the string `null` and missing cells are empty.
-
-    Where semicolons separate the cells, numbers may have decimal commas: they become points.
-    """
-    european = _european(text.partition("\n")[0])
+    """The rows of a CSV with a header; the string `null` and missing cells are empty."""
     try:
-        rows = list(csv.DictReader(io.StringIO(text), delimiter=";" if european else ","))
+        rows = list(csv.DictReader(io.StringIO(text)))
     except csv.Error as error:
         raise UnreadableFile(f"not a table: {error}") from None
     return [
-        {
-            key: "" if value is None or value == "null" else _point(str(value), european=european)
-            for key, value in row.items()
-            if key is not None
-        }
+        {key: "" if value in {None, "null"} else str(value) for key, value in row.items() if key is not None}
         for row in rows
     ]
 
@@ -121,8 +112,6 @@ def columns(text: str) -> tuple[tuple[str, str], FloatArray, FloatArray]:
     if not text.strip():
         raise UnreadableFile("is empty")
     head, _, body = text.partition("\n")
-    if _european(head):
-        head, body = head.replace(";", ","), body.replace(",", ".").replace(";", ",")
     names = tuple(name.strip().strip('"') for name in head.split(","))
     if len(names) != _COLUMNS:
         raise UnreadableFile(f"has {len(names)} columns instead of {_COLUMNS}")
@@ -140,21 +129,3 @@ def columns(text: str) -> tuple[tuple[str, str], FloatArray, FloatArray]:
     values = values[np.argsort(values[:, 0], kind="stable")]
     distinct = np.concatenate([[True], np.diff(values[:, 0]) > 0])
     return (names[0], names[1]), values[distinct, 0], values[distinct, 1]
-
-
-def _european(head: str) -> bool:
-    """Whether semicolons separate the names in a header, as where the comma is the decimal sign."""
-    return ";" in head and "," not in head
-
-
-def _point(cell: str, *, european: bool) -> str:
-    return cell.replace(",", ".") if european and _DECIMAL_COMMA.fullmatch(cell) else cell
-
-
-def number(text: str | None) -> float | None:
-    """A finite number of a cell, or None."""
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None

@@ -12,7 +12,7 @@ from typing import Any, Final, assert_never
 
 from prefect_assay.analysis.results.calls import Call, read_call
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
-from prefect_assay.analysis.results.quantities import SIGNS
+from prefect_assay.analysis.results.quantities import SIGNS, finite_or_none
 from prefect_assay.analysis.results.repeats import join_repeats
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN, Outcome
 from prefect_assay.service.assays import Objective, describe_objective, find_assay_type
@@ -191,7 +191,7 @@ def _get_value(design: DesignSummary, objective: Objective) -> float | None:
             found = design.concentration_nM
         case _:
             assert_never(objective)
-    return found if found is not None and math.isfinite(found) else None
+    return finite_or_none(found)
 
 
 def _get_qualifier(design: DesignSummary, objective: Objective) -> str | None:

@@ -42,6 +42,11 @@ class Unread:
     reason: str
 
 
+def finite_or_none(value: float | None) -> float | None:
+    """The number, or None where it is not finite: NaN is no measurement, and JSON has no word for it."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def find_unit_factor(kind: QuantityKind, unit: str) -> float | None:
     """How many of a unit are one of the column's; None for an unknown one."""
     return kind.units.get(_BLANKS.sub("", unit))

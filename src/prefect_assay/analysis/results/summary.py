@@ -35,6 +35,7 @@ from prefect_assay.analysis.results.interval import (
     pool_scatter,
 )
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED, measures_affinity, read_apparent_kd
+from prefect_assay.analysis.results.quantities import finite_or_none
 from prefect_assay.analysis.results.ranks import Ranked, assign_groups
 from prefect_assay.analysis.results.row import (
     HAS_RESULT,
@@ -105,7 +106,7 @@ def summarize(
             analyses=analyses,
             own={
                 "target": targets.get(code),
-                "price_cents": _take_finite(prices.get(code)),
+                "price_cents": finite_or_none(prices.get(code)),
                 "attributes": dict(attributes.get(name, {})),
                 "campaign_id": campaign_id,
                 "simulated": simulated,
@@ -261,8 +262,8 @@ def _summarize_binding(
     stated["doubts"] = (*stated.get("doubts", ()), *_list_row_doubts(row))
     values = {
         **words,
-        "kon_per_M_s": _take_finite(row.kon_per_M_s),
-        "koff_per_s": _take_finite(row.koff_per_s),
+        "kon_per_M_s": finite_or_none(row.kon_per_M_s),
+        "koff_per_s": finite_or_none(row.koff_per_s),
         "reported_kd_M": reported,
         "reported_qualifier": row.qualifier if reported is not None else None,
         "replicates_reported": len(used) or None,
@@ -388,7 +389,7 @@ def _read_extra(row: ResultRow) -> Mapping[str, Any]:
 
 
 def _take_positive(value: float | None) -> float | None:
-    found = _take_finite(value)
+    found = finite_or_none(value)
     return found if found is not None and found > 0 else None
 
 
@@ -429,8 +430,4 @@ def _read_count(row: ResultRow, column: str) -> float | None:
     """A number of a row, unless a word for a call in it is unknown: then it stays out of ranking, statistics and learning."""
     names: tuple[CallField, ...] = tuple(CALL_FIELDS)
     is_unclear = any(read_call(getattr(row, name), name).unread is not None for name in names)
-    return None if is_unclear else _take_finite(getattr(row, column))
-
-
-def _take_finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return None if is_unclear else finite_or_none(getattr(row, column))

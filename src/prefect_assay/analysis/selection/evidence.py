@@ -29,7 +29,7 @@ _EVEN: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ObjectiveScale:
     """From standardized predictions back to the unit of the objective. `floor` is what failures count as, standardized."""
 
     aim: Aim
@@ -56,7 +56,7 @@ class Evidence:
     designs: tuple[DesignSummary, ...]
     values: Floats
     counts: Floats
-    scale: Scale
+    scale: ObjectiveScale
     notes: tuple[str, ...]
 
 
@@ -119,14 +119,14 @@ def orient_values(values: Sequence[float | None], objective: Objective) -> Float
     return -logs if describe_objective(objective).lower_is_better else logs
 
 
-def _scale_hits(lists: Sequence[Sequence[float]], objective: Objective) -> tuple[Floats, Scale]:
+def _scale_hits(lists: Sequence[Sequence[float]], objective: Objective) -> tuple[Floats, ObjectiveScale]:
     """One standardized share of hits per design."""
     values = np.array([float(np.mean(repeats)) for repeats in lists])
     centre = float((values.sum() + _USUAL * _USUAL_COUNTS) / (len(values) + _USUAL_COUNTS))
-    return (values - centre) / HIT_UNIT, Scale(Aim.HITS, objective, centre, HIT_UNIT)
+    return (values - centre) / HIT_UNIT, ObjectiveScale(Aim.HITS, objective, centre, HIT_UNIT)
 
 
-def _scale_values(lists: Sequence[Sequence[float]], objective: Objective) -> tuple[Floats, Scale]:
+def _scale_values(lists: Sequence[Sequence[float]], objective: Objective) -> tuple[Floats, ObjectiveScale]:
     """One standardized value per design."""
     every = np.array([value for repeats in lists for value in repeats], dtype=np.float64)
     exact = every[np.isfinite(every)]
@@ -142,4 +142,4 @@ def _scale_values(lists: Sequence[Sequence[float]], objective: Objective) -> tup
     centre, unit = (float(values.mean()), float(values.std())) if values.size else (0.0, 1.0)
     unit = unit if unit > _EVEN else 1.0
     floor = (low - centre) / unit if np.isneginf(every).any() else -math.inf
-    return (values - centre) / unit, Scale(Aim.BEST, objective, centre, unit, floor)
+    return (values - centre) / unit, ObjectiveScale(Aim.BEST, objective, centre, unit, floor)

@@ -8,9 +8,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from prefect_assay.analysis.results.quantities import finite_or_none
 from prefect_assay.analysis.selection import History, read_history
 from prefect_assay.cli.designs.select import expand_home, make_settings
-from prefect_assay.cli.output import TerminalConsole, drop_infinite, make_plain_console, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.words import many
 
@@ -48,9 +49,9 @@ def play_policies(
         {
             "policy": each.policy,
             "first": fmean(each.first),
-            "first_error": drop_infinite(compute_standard_error(each.first)),
+            "first_error": finite_or_none(compute_standard_error(each.first)),
             "last": fmean(each.last),
-            "last_error": drop_infinite(compute_standard_error(each.last)),
+            "last_error": finite_or_none(compute_standard_error(each.last)),
             "families": fmean(each.families),
         }
         for each in found.played
@@ -67,7 +68,7 @@ def play_policies(
                 "counts": "hits" if found.more_is_better else "distance of the best value",
                 "verdict": {
                     **asdict(verdict),
-                    "error": drop_infinite(verdict.error),
+                    "error": finite_or_none(verdict.error),
                     "real": verdict.is_real,
                 },
                 "notes": list(history.notes),
@@ -84,7 +85,7 @@ def play_policies(
     sure = "the difference is real" if verdict.is_real else "the difference may be chance"
     if verdict.splits < ENOUGH_SPLITS:
         sure += f": {many(verdict.splits, 'independent split')}, and fewer than {ENOUGH_SPLITS} cannot tell"
-    difference = _with_error(verdict.difference, drop_infinite(verdict.error), "+.2f")
+    difference = _with_error(verdict.difference, finite_or_none(verdict.error), "+.2f")
     out.print(f"take {verdict.policy}: {difference} {what} compared with {verdict.beside}; {sure}")
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from prefect_assay.analysis import tables
 from prefect_assay.analysis.plots import find_score_columns
 from prefect_assay.analysis.results import DesignSummary, write_summary_csv
+from prefect_assay.analysis.results.quantities import finite_or_none
 from prefect_assay.analysis.selection import (
     CALIBRATION,
     Calibration,
@@ -29,7 +30,7 @@ from prefect_assay.archive import Store
 from prefect_assay.campaigns.loops import LoopLog
 from prefect_assay.cli.archives.archive import open_archive
 from prefect_assay.cli.archives.results import write_table
-from prefect_assay.cli.output import TerminalConsole, drop_infinite, make_plain_console, print_json
+from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.designs.candidate import method_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import ArchiveError
@@ -157,7 +158,7 @@ def _summarize_track(track: Track) -> dict[str, Any]:
             }
             for each in track.methods
         ],
-        "scores": [asdict(each) | {"rho": drop_infinite(each.rho)} for each in track.scores],
+        "scores": [asdict(each) | {"rho": finite_or_none(each.rho)} for each in track.scores],
         "predictions": [
             {
                 "low": each.low,
