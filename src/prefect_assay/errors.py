@@ -61,13 +61,11 @@ class AssayError(Exception):
 
     Attributes:
         retriable: the same call may succeed later without a change.
-        blames: the parameter whose block has to be corrected, if one has to be.
         request_id: the service's id of the request, if it answered.
         status_code: the HTTP status of the answer, if any.
     """
 
     retriable: ClassVar[bool] = False
-    blames: ClassVar[str | None] = None
 
     def __init__(
         self, message: str, *, request_id: str | None = None, status_code: int | None = None
@@ -164,8 +162,6 @@ class RequestRefused(InputError):
 
 class AccessError(AssayError):
     """The token, its role or the address is wrong."""
-
-    blames: ClassVar[str | None] = "credentials"
 
 
 class Unauthorized(AccessError):
@@ -370,8 +366,6 @@ class OrderOutcomeUnknown(OutcomeUnknown):
 class OrderNotVisible(OrderOutcomeUnknown):
     """What was ordered cannot be seen with these credentials: their token or address is another one by now."""
 
-    blames: ClassVar[str | None] = "credentials"
-
 
 class PartialOrder(OrderOutcomeUnknown):
     """The service failed after it created the experiment (contract 4.2, create rule 6): adopt it.
@@ -405,14 +399,11 @@ class UnexpectedAnswer(AssayError):
 class ArchiveError(AssayError):
     """The archive is missing, unwritable or does not agree with its manifest."""
 
-    blames: ClassVar[str | None] = "archive"
-
 
 class ArchiveUnavailable(ArchiveError):
     """The store cannot be reached or is busy; writing again is always safe."""
 
     retriable = True
-    blames: ClassVar[str | None] = None
 
 
 class NewerFormat(ArchiveError):

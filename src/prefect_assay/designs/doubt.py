@@ -226,7 +226,9 @@ def _refuse_native_chains(residues: Sequence[str], natives: Iterable[str], doubt
             counts.update(chain for chain in set(chains) if chain in fixed)
     for chain, count in counts.items():
         where = next(
-            d.split(CHAIN_SEPARATOR).index(chain) + 1 for d in residues if chain in d.split(CHAIN_SEPARATOR)
+            design.split(CHAIN_SEPARATOR).index(chain) + 1
+            for design in residues
+            if chain in design.split(CHAIN_SEPARATOR)
         )
         line = f"chain {where} of {count:,} of {many(len(residues), 'design')} ({_describe_chain(chain)}) equals the native input"
         if count > 1:

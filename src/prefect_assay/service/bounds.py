@@ -41,7 +41,6 @@ CAMPAIGN_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 CampaignId = Annotated[str, Field(max_length=60, pattern=CAMPAIGN_ID)]
 Cents = Annotated[int, Field(ge=0, le=CENTS_MAX)]
 Count = Annotated[int, Field(ge=1, le=COUNT_MAX)]
-Position = Annotated[int, Field(ge=0, le=COUNT_MAX)]
 Seed = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
 Days = Annotated[float, Field(ge=0, le=DAYS_MAX)]
 Number = Annotated[float, Field(ge=-NUMBER_MAX, le=NUMBER_MAX)]

@@ -96,47 +96,47 @@ def _names_of(text: str) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
-def take_named_chains(rows: Rows, what: str, chains: Sequence[Chain], chosen: str | None) -> None:
-    """Replace the rows by the chosen chains of each complex; `what` is the kind of file.
+def take_named_chains(rows: Rows, file_kind: str, chains: Sequence[Chain], chain_option: str | None) -> None:
+    """Replace the rows by the chosen chains of each complex; `file_kind` is the kind of file.
 
     Raises:
         UnreadableFile: no chain is chosen, a complex has no such chain, or the chain is not what its residues say.
     """
     proteins = [chain for chain in chains if chain.kind == _PROTEIN]
     if not proteins:
-        raise UnreadableFile(f"{what} without a protein chain")
+        raise UnreadableFile(f"{file_kind} without a protein chain")
     shown = "; ".join(
         f"{chain.names[0]}: {len(''.join(chain.residues.split()))} residues, {chain.residues[:10]}..."
         for chain in proteins[:_LISTED]
     )
-    if chosen is None:
+    if chain_option is None:
         raise UnreadableFile(
-            f"{what}: the records are chains of a complex, not designs ({shown}); name the designed chain with {CHOOSE}",
+            f"{file_kind}: the records are chains of a complex, not designs ({shown}); name the designed chain with {CHOOSE}",
             chains[0].line,
         )
-    wanted = [name.strip() for name in re.split("[,:]", chosen)]
+    chain_names = [name.strip() for name in re.split("[,:]", chain_option)]
     by_entry: defaultdict[str, list[Chain]] = defaultdict(list)
     for chain in chains:
         by_entry[chain.entry].append(chain)
-    written = (rows.extras[:], rows.controls, rows.metadata, rows.read.mutations[:])
+    columns_before = (rows.extras[:], rows.controls, rows.metadata, rows.read.mutations[:])
     rows.keep([])
     for entry, parts in by_entry.items():
-        taken = [_find_named(parts, name) for name in wanted]
+        taken = [_find_named(parts, name) for name in chain_names]
         if not all(taken):
             raise UnreadableFile(
-                f"{what}: no chain {chosen!r} in {entry}; it has {shown}; choose with {CHOOSE}",
+                f"{file_kind}: no chain {chain_option!r} in {entry}; it has {shown}; choose with {CHOOSE}",
                 parts[0].line,
             )
         kept = [part for part in taken if part]
         if changes := [change for part in kept for change in part.changes]:
             raise UnreadableFile(
-                f"{what}: chain {chosen} of {entry or 'the complex'} has {listed(changes, _LISTED)}, and the service makes chains of the twenty "
+                f"{file_kind}: chain {chain_option} of {entry or 'the complex'} has {listed(changes, _LISTED)}, and the service makes chains of the twenty "
                 "amino acids only; take it out of the file if the plain chain is meant",
                 kept[0].line,
             )
-        _carry_columns(rows, written, kept[0].row)
+        _carry_columns(rows, columns_before, kept[0].row)
         rows.lines.append(kept[0].line)
-        rows.names.append(f"{entry}_{'_'.join(wanted)}" if entry else "_".join(wanted))
+        rows.names.append(f"{entry}_{'_'.join(chain_names)}" if entry else "_".join(chain_names))
         rows.residues.append(CHAIN_SEPARATOR.join(part.residues for part in kept))
         for part in parts:
             if part not in kept:
@@ -145,9 +145,11 @@ def take_named_chains(rows: Rows, what: str, chains: Sequence[Chain], chosen: st
                     part.line,
                     f"another chain of the complex ({part.kind})",
                 )
-    rows.read.format = what
+    rows.read.format = file_kind
     rows.read.chain_taken = True
-    rows.notes.append(f"{what}: chain {chosen} of each complex was taken, and the others were left out")
+    rows.notes.append(
+        f"{file_kind}: chain {chain_option} of each complex was taken, and the others were left out"
+    )
 
 
 def _carry_columns(rows: Rows, written: tuple[Any, ...], row: int | None) -> None:
