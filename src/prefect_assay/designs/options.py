@@ -4,9 +4,10 @@ Flow parameters, the forms of the Prefect UI, the options of the commands and th
 models and from `Assay`. An option is added here once.
 """
 
+import math
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.service.bounds import (
@@ -27,22 +28,23 @@ DEADLINE_DAYS: Final = 45
 DESIGNS_PER_EXPERIMENT: Final = 96
 SETTLE_SECONDS: Final = 30.0
 _CENTS: Final = 100
-
-
-def _whole_cents(value: Any) -> Any:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        cents = value * _CENTS
-        if abs(cents - round(cents)) > 1e-6 * max(1.0, abs(cents)):
-            raise ValueError("an amount in USD has at most two decimals")
-    return value
-
-
-Usd = Annotated[float, Field(ge=0, le=CENTS_MAX / _CENTS), BeforeValidator(_whole_cents)]
+_LAST_BITS: Final = 1e-14  # relative; a tenth of a cent of CENTS_MAX is ten times as much
 
 
 def usd_to_cents(amount_usd: float) -> int:
     """Convert an amount of at most two decimals to whole cents."""
     return round(amount_usd * _CENTS)
+
+
+def _round_to_cents(amount_usd: float) -> float:
+    """The number that is closest to the amount's cents: a sum such as 0.1 + 0.2 may be off by its last bits."""
+    whole = usd_to_cents(amount_usd) / _CENTS
+    if not math.isclose(amount_usd, whole, rel_tol=_LAST_BITS):
+        raise ValueError("an amount in USD has at most two decimals")
+    return whole
+
+
+Usd = Annotated[float, Field(ge=0, le=CENTS_MAX / _CENTS), AfterValidator(_round_to_cents)]
 
 
 class _Options(Model):
