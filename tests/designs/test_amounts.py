@@ -30,7 +30,9 @@ def test_a_sum_that_is_off_by_its_last_bits_is_read():
     assert read_usd(0.1 + 0.2) == 0.3
 
 
-@pytest.mark.parametrize("value", [-0.01, CENTS_MAX / 100 + 1, "5,000", "1e3 USD", float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "value", [-0.01, CENTS_MAX / 100 + 1, "5,000", "1e3 USD", float("nan"), float("inf")]
+)
 def test_what_is_no_amount_is_refused(value):
     with pytest.raises(ValidationError):
         read_usd(value)
