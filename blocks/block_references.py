@@ -4,13 +4,25 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from prefect.blocks.core import Block, UnknownBlockType
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import BlockDocument, FlowRun
+from prefect.exceptions import ObjectNotFound
 from pydantic import BaseModel, ValidationError
 
 from prefect_assay.errors import ConfigurationError
 
 # What Prefect raises for a saved block that it cannot make; the last is not a ValueError, such as for a newer version's block.
 UNUSABLE: Final = (ValueError, RuntimeError, UnknownBlockType)
+
+
+def list_documents(
+    client: SyncPrefectClient, slug: str, *, include_secrets: bool = False
+) -> list[BlockDocument]:
+    """Read the saved blocks of a type; none of one that was never registered."""
+    try:
+        return client.read_block_documents_by_type(slug, include_secrets=include_secrets)
+    except ObjectNotFound:
+        return []
 
 
 def as_parameter(value: Any) -> Any:

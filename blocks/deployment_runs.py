@@ -5,7 +5,9 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 import httpx
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
@@ -24,6 +26,14 @@ def deployment_name(flow: str) -> str:
 def deployment_of(flow: str) -> str:
     """The full name of a flow's deployment, as `campaign/assay-campaign`."""
     return f"{flow}/{deployment_name(flow)}"
+
+
+def find_deployment(client: SyncPrefectClient, name: str) -> DeploymentResponse | None:
+    """Read the deployment `flow/name`; None if Prefect does not have it."""
+    try:
+        return client.read_deployment_by_name(name)
+    except ObjectNotFound:
+        return None
 
 
 def start_run(

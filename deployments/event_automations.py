@@ -15,6 +15,7 @@ from prefect.events.actions import ActionTypes, RunDeployment, SendNotification
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
 
+from prefect_assay.blocks.deployment_runs import find_deployment
 from prefect_assay.campaigns.events.kinds import (
     ApprovalRequested,
     BudgetReached,
@@ -239,10 +240,9 @@ def _make_action(client: SyncPrefectClient, recipe: Recipe, target: str) -> Acti
     templates = {
         name: {"__prefect_kind": "jinja", "template": text} for name, text in recipe.parameters.items()
     }
-    try:
-        deployment = client.read_deployment_by_name(target)
-    except ObjectNotFound as error:
-        raise ConfigurationError(f"there is no deployment {target}; deploy it first") from error
+    deployment = find_deployment(client, target)
+    if deployment is None:
+        raise ConfigurationError(f"there is no deployment {target}; deploy it first")
     return RunDeployment(
         source="selected", deployment_id=deployment.id, parameters=templates or None, job_variables=None
     )

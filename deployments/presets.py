@@ -9,7 +9,7 @@ from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.blocks import AssayAccount
 from prefect_assay.blocks.block_references import make_references
-from prefect_assay.blocks.deployment_runs import deployment_of
+from prefect_assay.blocks.deployment_runs import deployment_of, find_deployment
 
 NAME: Final = "main"  # of the account that `prefect-assay init` saves
 # The flows that people start; `decide` takes the account that the campaign's log names.
@@ -31,9 +31,8 @@ def fill_account_into_forms(
         return ()
     filled = []
     for deployment in _FORMS:
-        try:
-            present = client.read_deployment_by_name(deployment)
-        except ObjectNotFound:
+        present = find_deployment(client, deployment)
+        if present is None:
             continue
         chosen = present.parameters or {}
         if _has_chosen_account(client, chosen):

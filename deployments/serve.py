@@ -9,12 +9,11 @@ from prefect import serve
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.deployments.runner import RunnerDeployment
-from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
 from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
-from prefect_assay.blocks.deployment_runs import deployment_name, deployment_of
+from prefect_assay.blocks.deployment_runs import deployment_name, deployment_of, find_deployment
 from prefect_assay.deployments.server_checks import sweep_advice
 from prefect_assay.deployments.settings_files import RUNNER, read_shipped_settings, set_defaults
 from prefect_assay.deployments.setup import register_cancellation_automation, shipped_deployments
@@ -46,11 +45,8 @@ def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL, *, with_autom
 def paused_sweep_advice() -> tuple[str, ...]:
     """Sentences about a sweep that is paused, and stays so when it is served."""
     with get_client(sync_client=True) as client:
-        try:
-            sweep = client.read_deployment_by_name(deployment_of("sweep"))
-        except ObjectNotFound:
-            return ()
-    return sweep_advice(sweep) if sweep.paused else ()
+        sweep = find_deployment(client, deployment_of("sweep"))
+    return sweep_advice(sweep) if sweep is not None and sweep.paused else ()
 
 
 def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> list[RunnerDeployment]:

@@ -22,7 +22,7 @@ from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
 from prefect_assay.blocks.archives import ARCHIVES
-from prefect_assay.blocks.deployment_runs import deployment_of
+from prefect_assay.blocks.deployment_runs import deployment_of, find_deployment
 from prefect_assay.blocks.wallets import WALLETS
 from prefect_assay.deployments.automations import (
     CANCEL,
@@ -98,9 +98,8 @@ def register_cancellation_automation(
     client: SyncPrefectClient, *, dry_run: bool = False
 ) -> tuple[AutomationChange, ...]:
     """Register the automation on Cancelled, which starts `decide`; before that is deployed, there is nothing to start."""
-    try:
-        decide = client.read_deployment_by_name(_DECIDE)
-    except ObjectNotFound:
+    decide = find_deployment(client, _DECIDE)
+    if decide is None:
         later = "it needs the deployment, and is registered after it"
         return (AutomationChange(CANCEL, "created", note=later),) if dry_run else ()
     return register_automations(client, [make_cancellation_automation(decide.id)], dry_run=dry_run)
@@ -212,13 +211,8 @@ def _list_names(shipped: Mapping[str, Any]) -> list[str]:
 def _read_existing_deployments(
     client: SyncPrefectClient, shipped: Mapping[str, Any]
 ) -> dict[str, DeploymentResponse]:
-    found = {}
-    for name in _list_names(shipped):
-        try:
-            found[name] = client.read_deployment_by_name(name)
-        except ObjectNotFound:
-            continue
-    return found
+    deployments = {name: find_deployment(client, name) for name in _list_names(shipped)}
+    return {name: one for name, one in deployments.items() if one is not None}
 
 
 def _apply_file(content: Mapping[str, Any]) -> None:

@@ -20,9 +20,9 @@ from prefect.client.schemas.filters import (
     FlowRunFilterStateType,
 )
 from prefect.client.schemas.objects import StateType
-from prefect.exceptions import ObjectNotFound, PrefectException
+from prefect.exceptions import PrefectException
 
-from prefect_assay.blocks.deployment_runs import deployment_of
+from prefect_assay.blocks.deployment_runs import deployment_of, find_deployment
 
 SWEEP: Final = deployment_of("sweep")
 # No sweep takes longer; two at once do no harm.
@@ -33,9 +33,8 @@ _HOLDS: Final = {StateType.PENDING, StateType.RUNNING, StateType.CANCELLING}
 
 def free_lost_slot(client: SyncPrefectClient, now: datetime) -> bool:
     """Free the sweep's slot if it is taken and no sweep has begun in the last ten minutes; True if it was freed."""
-    try:
-        sweep = client.read_deployment_by_name(SWEEP)
-    except ObjectNotFound:
+    sweep = find_deployment(client, SWEEP)
+    if sweep is None:
         return False
     limit = sweep.global_concurrency_limit
     if limit is None or not limit.active_slots:

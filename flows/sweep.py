@@ -24,7 +24,6 @@ from prefect_assay.campaigns.flow_results import SweepReport
 from prefect_assay.campaigns.problems.kinds import QUESTION_OPEN
 from prefect_assay.campaigns.problems.problem import AlertLimits
 from prefect_assay.campaigns.problems.saved import save_problems
-from prefect_assay.campaigns.runs.home import home_id
 from prefect_assay.campaigns.runs.queries import (
     ASSAY_FLOWS,
     is_assay_run,
@@ -34,8 +33,8 @@ from prefect_assay.campaigns.runs.queries import (
     why_unreadable,
 )
 from prefect_assay.campaigns.runs.states import waits_for_input
+from prefect_assay.campaigns.runs.variables import home_id
 from prefect_assay.campaigns.stop import settle_stop
-from prefect_assay.campaigns.sweep.memory import OpenSum, SweepMemory
 from prefect_assay.campaigns.sweep.old_sweeps import remove_old_sweeps
 from prefect_assay.campaigns.sweep.open_campaigns import (
     OpenCampaign,
@@ -60,11 +59,11 @@ from prefect_assay.campaigns.sweep.waking import (
     service_time,
     wake_answered,
 )
-from prefect_assay.campaigns.sweep.watermarks import SweepState
+from prefect_assay.campaigns.sweep.watermarks import OpenSum, SweepMemory, SweepState
 from prefect_assay.errors import shortened
 from prefect_assay.flows import form
 from prefect_assay.orders.ledger.homes import last_sweeps, note_sweep
-from prefect_assay.orders.open_items import OpenKind, OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenKind, OpenMoney
 from prefect_assay.service.words import many
 
 # Clocks differ, and a state may be written a little after its time.

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from prefect import task
 
 from prefect_assay.analysis.results import collate_rows, from_csv, to_csv
-from prefect_assay.analysis.results.row import CampaignTable, ResultRow
+from prefect_assay.analysis.results.row import CampaignTable
 from prefect_assay.archive import Document, archive_version, read_latest
-from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.archive.plans import find_plan, fix_plan
@@ -54,22 +53,12 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
         documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))],
         now=datetime.now(UTC),
     )
-    return _campaign_table(table, record.location, record)
+    return CampaignTable(location=f"{record.location}/{TABLE_PATH}", rows=table, record=record)
 
 
 def read_campaign_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
     """The campaign's table as archived, or None."""
-    found = read_latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
-    if found is None:
+    latest = read_latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
+    if latest is None:
         return None
-    return _campaign_table(from_csv(found.read(TABLE_PATH)), found.location)
-
-
-def _campaign_table(
-    rows: tuple[ResultRow, ...], version: str, record: ArchiveRecord | None = None
-) -> CampaignTable:
-    return CampaignTable(
-        location=f"{version}/{TABLE_PATH}",
-        rows=rows,
-        record=record,
-    )
+    return CampaignTable(location=f"{latest.location}/{TABLE_PATH}", rows=from_csv(latest.read(TABLE_PATH)))

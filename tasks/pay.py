@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http import HTTPStatus
 
 from prefect import task
 from prefect.logging import get_run_logger
@@ -13,7 +12,6 @@ from prefect_assay.errors import (
     AssayError,
     ConfigurationError,
     ExperimentCanceled,
-    Forbidden,
     NotReady,
     PayByHand,
     PaymentError,
@@ -35,7 +33,12 @@ from prefect_assay.orders.payments import (
     settle,
 )
 from prefect_assay.orders.payments.due import DueInvoice, page_digest
-from prefect_assay.orders.payments.reconciliation import Reconciliation, read_invoice, require_paid_again
+from prefect_assay.orders.payments.reconciliation import (
+    Reconciliation,
+    find_listed_invoice,
+    read_invoice,
+    require_paid_again,
+)
 from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import Invoice, PayAnswer, usd
@@ -340,23 +343,15 @@ def _find_payable_invoice(client: AssayClient, due: DueInvoice, order: Order, le
             invoice = due.get(recorded_id)
             if invoice.experiment_id in {None, order.experiment_id}:
                 return invoice.model_copy(update={"experiment_id": order.experiment_id})
-    try:
-        found = client.invoices.find_for_experiment(order.experiment_id)
-    except AssayError as error:
-        # The contract has no list of invoices, so an order goes on without it. If a payment was sent, the list was there.
-        if state.payment is not None or not (
-            is_absent(error) or isinstance(error, Forbidden) or no_list(error)
-        ):
-            raise
-        found = None
-    if found is None:
+    # If a payment was sent, the list was there: then it is an error that it is not.
+    listed = (
+        find_listed_invoice(client, order.experiment_id)
+        if state.payment is None
+        else client.invoices.find_for_experiment(order.experiment_id)
+    )
+    if listed is None:
         raise _by_hand(client, order)
-    return found
-
-
-def no_list(error: AssayError) -> bool:
-    """Return True for an answer with success that is not a list: the address belongs to something else."""
-    return error.status_code == HTTPStatus.OK
+    return listed
 
 
 def _digest_hosted_page(client: AssayClient, order: Order) -> str | None:

@@ -32,7 +32,7 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
 )
 from prefect_assay.campaigns.runs.starting import find_obstacles, read_own_deployments
-from prefect_assay.campaigns.sweep.memory import SweepMemory
+from prefect_assay.campaigns.sweep.watermarks import SweepMemory
 from prefect_assay.cli.campaigns.problems import show_problems
 from prefect_assay.cli.services import check
 from prefect_assay.cli.services.receiver import correct_lab_endpoints, receiver_word

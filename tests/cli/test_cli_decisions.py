@@ -17,8 +17,8 @@ from assay_lab.testing import LocalLab
 from prefect_assay.blocks import AssayAccount, LocalArchive, S3Archive
 from prefect_assay.campaigns.play import stop_with_run
 from prefect_assay.campaigns.remains import CanceledOrderState, CancellationReport
-from prefect_assay.campaigns.runs.home import home_id
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from prefect_assay.campaigns.runs.variables import home_id
 from prefect_assay.campaigns.stop import OrderRemains, StopReport
 from prefect_assay.cli import asking
 from prefect_assay.cli.app import app
@@ -29,7 +29,7 @@ from prefect_assay.cli.services.saved_blocks import save_account
 from prefect_assay.errors import InputError
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
-from prefect_assay.orders.open_items import OpenItem, OpenKind, OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenItem, OpenKind, OpenMoney
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.payments.reconciliation import PaymentStatus
 from prefect_assay.service.models.billing import Invoice
@@ -57,7 +57,7 @@ def world(server, lab, tmp_path, monkeypatch):
         monkeypatch.setattr(
             module, "require_api", lambda: None
         )  # the harness's address is for its process alone
-    monkeypatch.setattr(cancel, "find_open_money", lambda _: OpenMoney())
+    monkeypatch.setattr(cancel, "read_open_money", lambda _: OpenMoney())
     for document in server.read_block_documents_by_type(LocalArchive.get_block_type_slug()):
         server.delete_block_document(document.id)
     name = f"b-{uuid4().hex[:6]}"

@@ -11,6 +11,7 @@ from prefect.testing.utilities import prefect_test_harness
 
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, add_tags
+from prefect_assay.campaigns.stop import reopen_campaign
 from prefect_assay.cli.campaigns import follow as follow_module
 from prefect_assay.cli.campaigns import run as run_module
 from prefect_assay.cli.campaigns.follow import follow
@@ -155,8 +156,8 @@ def test_reopen_opens_what_a_person_has_canceled_and_invents_no_campaign(archive
     written.log.stop("grace", "prefect-assay cancel")
     with pytest.raises(InputError, match=r"canceled by grace on .*; nothing was started\. .* --reopen"):
         run_module.refuse_stopped(archive, "c-1")
-    run_module._reopen_campaign(archive, "c-1")
+    reopen_campaign(archive, "c-1", person="grace")
     run_module.refuse_stopped(archive, "c-1")
     assert written.log.read().is_open
     with pytest.raises(NotFound):
-        run_module._reopen_campaign(archive, "c-2")
+        reopen_campaign(archive, "c-2", person="grace")

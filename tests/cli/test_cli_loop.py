@@ -36,7 +36,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     StartedKind,
     Terms,
 )
-from prefect_assay.orders.open_items import OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenMoney
 from support.accounts import make_account
 
 RUNNER = CliRunner()
@@ -177,7 +177,7 @@ def deployments(monkeypatch):
     monkeypatch.setattr(loop_schedule, "as_parameter", str)  # no block is saved here
     monkeypatch.setattr(cancel, "get_client", made)
     monkeypatch.setattr(cancel, "require_api", lambda: None)
-    monkeypatch.setattr(cancel, "find_open_money", lambda _: OpenMoney())
+    monkeypatch.setattr(cancel, "read_open_money", lambda _: OpenMoney())
     return made
 
 

@@ -24,7 +24,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     ShownExperiment,
     StartedKind,
 )
-from prefect_assay.orders.open_items import OpenItem, OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenItem, OpenMoney
 from prefect_assay.orders.stages import Stage
 from support.accounts import make_account
 from support.campaign_logs import WrittenCampaign, started
@@ -257,7 +257,7 @@ def test_people_get_the_account_the_runs_and_what_to_copy(client, archive, capsy
 
 def test_a_watch_that_is_over_says_what_is_open_and_where_the_report_is(client, archive, capsys, monkeypatch):
     campaign(archive, "c-1").log.finish("2 measured", complete=True, report="/archive/report.html")
-    monkeypatch.setattr(status, "find_open_money", lambda _: OpenMoney(notes=("a note",)))
+    monkeypatch.setattr(status, "read_open_money", lambda _: OpenMoney(notes=("a note",)))
     show("c-1", as_json=False, watch=True)
     lines = capsys.readouterr().out.splitlines()
     assert "  Note: a note" in lines
@@ -295,7 +295,7 @@ def test_everything_that_is_known_can_be_read_at_any_width(archive, width):
         amount_cents=131_400,
         since=datetime.now(UTC) - timedelta(days=3),
     )
-    known = status.Known([view_of(written.log)], money=OpenMoney(items=(item,)))
+    known = status.StatusView([view_of(written.log)], money=OpenMoney(items=(item,)))
     text = text_of(width, known)
     assert max(map(len, text.splitlines())) <= width
     words = " ".join(text.split())
@@ -313,7 +313,7 @@ def test_everything_that_is_known_can_be_read_at_any_width(archive, width):
     priced = known.views[0].questions[0].model_copy(update={"subject": "It costs 1,314.00 USD without VAT."})
     again = known.views[0].model_copy(update={"questions": (priced,)})
     assert "asks: It costs 1,314.00 USD without VAT. Answer it by" in " ".join(
-        text_of(width, status.Known([again])).split()
+        text_of(width, status.StatusView([again])).split()
     )
     sentences = [line[40:].strip() for line in text.splitlines() if line[40:].strip()]
     assert max(map(len, sentences)) > 35, "no sentence is folded into a column of a few letters"
@@ -322,7 +322,7 @@ def test_everything_that_is_known_can_be_read_at_any_width(archive, width):
 def test_a_cancellation_names_the_person(archive):
     written = campaign(archive, "c-1")
     written.log.stop("grace", "prefect-assay cancel")
-    words = " ".join(text_of(80, status.Known([view_of(written.log)])).split())
+    words = " ".join(text_of(80, status.StatusView([view_of(written.log)])).split())
     assert "stopped" in words
     assert "canceled by grace" in words
 

@@ -18,8 +18,8 @@ from assay_lab.kernel.refusals import Refusal
 from prefect_assay.campaigns import advance as advancing
 from prefect_assay.errors import AssayError
 from prefect_assay.orders.ledger.log import ACTIONS
+from prefect_assay.orders.ledger.open_money import OpenKind
 from prefect_assay.orders.next_action import next_action
-from prefect_assay.orders.open_items import OpenKind
 from prefect_assay.orders.question import REJECT, QuestionKind
 from prefect_assay.orders.stages import OVER, Stage
 from support.lab.campaign import PlayedCampaign

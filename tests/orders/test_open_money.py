@@ -6,8 +6,7 @@ import pytest
 
 from prefect_assay.campaigns.sweep.open_money import record_check
 from prefect_assay.orders import open_money
-from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-from prefect_assay.orders.open_items import OpenKind
+from prefect_assay.orders.ledger.open_money import OpenKind, of_logs, read_logs
 from support.lab.campaign import PlayedCampaign
 
 CANCELED = ("force_status", {"status": "canceled"})

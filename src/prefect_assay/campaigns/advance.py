@@ -223,14 +223,11 @@ class _OrderActions:
             case _:
                 assert_never(action)
 
-    def ask(self, question: Question, seen: Seen, topic: str = "") -> Seen:
-        """Ask; once the laboratory works on it, the results do not wait for the answer.
-
-        The order ends if a person has rejected the question.
-        """
+    def ask(self, question: Question, seen: Seen) -> Seen:
+        """Ask a person; once the laboratory works on the order, or the question was rejected, results do not wait for it."""
         cap_cents = self.order.setup.policy.per_experiment_cents
         report_budget(self.order.key, question.subject, question.amount_cents, cap_cents)
-        decision = self.questions.decide(question, order_key=self.order.key, topic=topic)
+        decision = self.questions.decide(question, order_key=self.order.key)
         if decision is not None and decision != REJECT:
             return seen.add(decisions={**seen.decisions, question.digest: decision})
         if has_work_begun(seen.status) or decision == REJECT:

@@ -25,8 +25,7 @@ from prefect_assay.campaigns.approval.terms import describe_account, find_differ
 from prefect_assay.campaigns.events import describe_subject, facts
 from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.campaigns.orders import PlannedOrder
-from prefect_assay.campaigns.progress import show_progress
-from prefect_assay.campaigns.progress_artifact import expected_day
+from prefect_assay.campaigns.progress_artifact import expected_day, show_progress
 from prefect_assay.campaigns.report import report_campaign_end
 from prefect_assay.campaigns.runs.looks import Look
 from prefect_assay.campaigns.runs.tags import (

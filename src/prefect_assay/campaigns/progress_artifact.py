@@ -4,7 +4,7 @@ It must not know why a run waits, nor decide anything.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, assert_never
@@ -12,7 +12,9 @@ from typing import Final, assert_never
 from prefect.artifacts import MarkdownArtifact
 
 from prefect_assay.analysis.results.formats import make_markdown_cell
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.campaigns.artifacts import begin_sentence, label_of, show_once
+from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.errors import shorten
 from prefect_assay.foreign_text import label_markdown, link_markdown
 from prefect_assay.orders.ledger import OrderState
@@ -20,6 +22,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     Adopted,
     Answered,
     Asked,
+    CampaignLog,
     CampaignRecord,
     Looked,
     Offered,
@@ -227,3 +230,25 @@ def expected_day(moment: datetime, terms: Terms | None) -> str:
 def format_day(moment: datetime) -> str:
     """A date in a text for people."""
     return f"{moment.day} {moment:%b %Y}"
+
+
+def show_progress(
+    plan: Plan,
+    orders: Sequence[PlannedOrder],
+    log: CampaignLog,
+    account: str,
+    rows: Mapping[str, ExperimentSummary],
+) -> None:
+    """Show where each experiment is; `rows` are those of the service's list, by experiment id."""
+    lines = [
+        progress_row(
+            order.name,
+            len(order.spec.sequences),
+            order.ledger.state,
+            log.state.shown.get(order.key),
+            rows.get(ordered.experiment_id) if (ordered := order.ledger.state.ordered) is not None else None,
+            log.state.terms,
+        )
+        for order in orders
+    ]
+    show_campaign_progress(plan.campaign_id, account, lines, timeline_of_log(log.records()))

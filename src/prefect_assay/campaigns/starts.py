@@ -8,10 +8,10 @@ from prefect.client.orchestration import get_client
 
 from prefect_assay.campaigns.approval.questions import Questions
 from prefect_assay.campaigns.approval.terms import describe_account, terms_question
-from prefect_assay.campaigns.runs.home import home_id
 from prefect_assay.campaigns.runs.looks import Look
 from prefect_assay.campaigns.runs.queries import read_run
 from prefect_assay.campaigns.runs.states import is_canceled_by_person, is_canceling_by_person
+from prefect_assay.campaigns.runs.variables import home_id
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import failures_before, suspend_until_news, utc_now
 from prefect_assay.errors import DecisionNeeded

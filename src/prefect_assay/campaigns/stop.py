@@ -351,19 +351,20 @@ def _read_remains(
     sent = [order for order in orders if _was_sent(order.ledger)]
     for order in orders:
         if order not in sent:
-            yield _describe_remains(order, CancellationReport(state=CanceledOrderState.NOTHING))
+            yield _describe_order(order, remains=CancellationReport(state=CanceledOrderState.NOTHING))
     if not sent:
         return
     if credentials is None:
         for order in sent:
-            yield _describe_unread(order, "its account is not there")
+            yield _describe_order(order, problem="its account is not there", is_pending=True)
         return
     with credentials.get_client() as client:
         for order in sent:
             if normalize_address(client.base_url) != order.service:
-                yield _describe_unread(
+                yield _describe_order(
                     order,
-                    f"it was ordered at {order.service}, and the account is for {normalize_address(client.base_url)} now",
+                    problem=f"it was ordered at {order.service}, and the account is for {normalize_address(client.base_url)} now",
+                    is_pending=True,
                 )
                 continue
             yield _cancel_order_at_service(client, order, age, reject=reject)
@@ -387,10 +388,12 @@ def _cancel_order_at_service(
         remains = settle_cancellation(client, ledger, experiment, reject=reject)
     except OrderMismatch as error:
         # Only a person can tell; it is named in the report, and looking again tells nothing new.
-        return _describe_unread(order, f"the service may have it: {error}", is_pending=age <= IN_FLIGHT)
+        return _describe_order(
+            order, problem=f"the service may have it: {error}", is_pending=age <= IN_FLIGHT
+        )
     except AssayError as error:
-        return _describe_unread(order, str(error))
-    return _describe_remains(order, remains, is_pending=not _is_final(remains, reject=reject, age=age))
+        return _describe_order(order, problem=str(error), is_pending=True)
+    return _describe_order(order, remains=remains, is_pending=not _is_final(remains, reject=reject, age=age))
 
 
 def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bool:
@@ -400,26 +403,19 @@ def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bo
     return age > IN_FLIGHT or not (report.state is CanceledOrderState.NOTHING or report.payment.in_doubt)
 
 
-def _describe_remains(
-    order: _StoppedOrder, remains: CancellationReport, *, is_pending: bool = False
+def _describe_order(
+    order: _StoppedOrder,
+    *,
+    remains: CancellationReport | None = None,
+    problem: str | None = None,
+    is_pending: bool = False,
 ) -> OrderRemains:
-    ledger = order.ledger
     return OrderRemains(
-        campaign_id=ledger.campaign_id,
-        order_key=ledger.order_key,
+        campaign_id=order.ledger.campaign_id,
+        order_key=order.ledger.order_key,
         name=order.name,
         remains=remains,
-        is_pending=is_pending,
-    )
-
-
-def _describe_unread(order: _StoppedOrder, problem: str, *, is_pending: bool = True) -> OrderRemains:
-    ledger = order.ledger
-    return OrderRemains(
-        campaign_id=ledger.campaign_id,
-        order_key=ledger.order_key,
-        name=order.name,
-        problem=shortened(problem, 600),
+        problem=problem and shortened(problem, 600),
         is_pending=is_pending,
     )
 

@@ -4,21 +4,11 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prefect_assay.cli.output import make_plain_console
-from prefect_assay.orders.open_items import WORDS, OpenKind, OpenMoney
+from prefect_assay.orders.ledger.open_money import WORDS, OpenKind, OpenMoney
 from prefect_assay.service.models.billing import usd
-
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
-
-
-def find_open_money(client: "SyncPrefectClient") -> OpenMoney:
-    """What the archives and the services of all saved blocks have; a note in place of what cannot be read now."""
-    from prefect_assay.campaigns.sweep.open_money import read_open_money
-
-    return read_open_money(client)
 
 
 def show_open_money(money: OpenMoney, *, nothing: str | None = None) -> None:

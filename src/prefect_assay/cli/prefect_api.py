@@ -243,18 +243,13 @@ def load_account(name: str) -> "AssayAccount":
 def _other_accounts() -> str:
     """The accounts that are saved, with the option that names one; nothing where there is none."""
     from prefect.client.orchestration import get_client
-    from prefect.exceptions import ObjectNotFound
 
     from prefect_assay.blocks import AssayAccount
+    from prefect_assay.blocks.block_references import list_documents
 
-    try:
-        with get_client(sync_client=True) as client:
-            found = client.read_block_documents_by_type(
-                AssayAccount.get_block_type_slug(), include_secrets=False
-            )
-    except ObjectNotFound:
-        return ""  # never registered
-    names = sorted(one.name for one in found if one.name and not one.is_anonymous)
+    with get_client(sync_client=True) as client:
+        documents = list_documents(client, AssayAccount.get_block_type_slug())
+    names = sorted(one.name for one in documents if one.name and not one.is_anonymous)
     return f"; saved: {', '.join(f'--account {name}' for name in names)}" if names else ""
 
 

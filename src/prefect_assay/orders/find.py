@@ -186,21 +186,18 @@ def ask_which_order(key: str, found: Sequence[Found]) -> OrderMismatch:
     )
 
 
-def find_order(
-    api: AssayClient, ledger: OrderLedger, spec: ExperimentSpec | None = None, *, tagged: Sequence[str] = ()
-) -> Order | None:
-    """The order as its log names it, even if renamed; else as its run's tag does; else by its key and specification.
+def find_order(api: AssayClient, ledger: OrderLedger, spec: ExperimentSpec | None = None) -> Order | None:
+    """Find the order as its log names it, even if renamed; else by its key and specification.
 
     Raises:
         OrderMismatch: a person has to say whether an experiment that carries the key is the order.
         OrderNotVisible: see `read_order`.
     """
     state = ledger.read()
-    known = [state.ordered.experiment_id] if state.ordered else tagged
-    if known:
-        return read_order(api, known[0], ledger.order_key, surplus=state.surplus)
-    found = the_order(api, ledger.order_key, spec, state) if spec else []
-    return order_of(found[0], ledger.order_key, adopted=True) if found else None
+    if state.ordered:
+        return read_order(api, state.ordered.experiment_id, ledger.order_key, surplus=state.surplus)
+    rows = the_order(api, ledger.order_key, spec, state) if spec else []
+    return order_of(rows[0], ledger.order_key, adopted=True) if rows else None
 
 
 def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:

@@ -13,8 +13,7 @@ from typing import Final
 from prefect_assay.errors import AssayError, NotFound, NotReady, TransientError
 from prefect_assay.orders.identity import search_token
 from prefect_assay.orders.ledger import OrderLedger
-from prefect_assay.orders.ledger.open_money import is_closed, item_of
-from prefect_assay.orders.open_items import OpenItem, OpenKind, OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenItem, OpenKind, OpenMoney, is_closed, item_of
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.service.models.experiment import Experiment

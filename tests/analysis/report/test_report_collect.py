@@ -16,8 +16,7 @@ from prefect_assay.errors import ArchiveError
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
 from prefect_assay.orders.ledger.log import Approved, Settled, Withdrawn
-from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-from prefect_assay.orders.open_items import merge_open_money
+from prefect_assay.orders.ledger.open_money import merge_open_money, of_logs, read_logs
 from prefect_assay.service.models.billing import usd
 from support.archive.campaign_records import some_terms
 

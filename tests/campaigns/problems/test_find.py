@@ -6,7 +6,7 @@ import pytest
 
 from prefect_assay.campaigns.problems import find, kinds
 from prefect_assay.campaigns.problems.problem import AlertLimits
-from prefect_assay.orders.open_items import OpenItem, OpenKind
+from prefect_assay.orders.ledger.open_money import OpenItem, OpenKind
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

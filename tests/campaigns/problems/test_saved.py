@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from prefect_assay.campaigns.problems import find, kinds, saved
 from prefect_assay.campaigns.problems.problem import AlertLimits
-from prefect_assay.orders.open_items import OpenItem, OpenKind
+from prefect_assay.orders.ledger.open_money import OpenItem, OpenKind
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

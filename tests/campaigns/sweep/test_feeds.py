@@ -12,10 +12,9 @@ from prefect.client.schemas.responses import SetStateStatus
 from prefect_assay.campaigns.runs.looks import Look
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG
 from prefect_assay.campaigns.sweep import waking
-from prefect_assay.campaigns.sweep.memory import SweepMemory
 from prefect_assay.campaigns.sweep.progress import SweepProgress
 from prefect_assay.campaigns.sweep.waking import Feeds, due_looks
-from prefect_assay.campaigns.sweep.watermarks import SweepState, as_text
+from prefect_assay.campaigns.sweep.watermarks import SweepMemory, SweepState, as_text
 from prefect_assay.errors import Unauthorized
 from prefect_assay.service.models.update import Update
 from support.runs.sweeps import asleep

@@ -13,7 +13,7 @@ from prefect_assay.campaigns.sweep import problems as looking
 from prefect_assay.campaigns.sweep.open_campaigns import OpenCampaign, SavedArchive
 from prefect_assay.campaigns.sweep.problems import Problems
 from prefect_assay.errors import NotFound, ServiceUnavailable, Unauthorized
-from prefect_assay.orders.open_items import OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenMoney
 from prefect_assay.service.models.experiment import ExperimentSummary
 from support.campaign_logs import WrittenCampaign
 

@@ -10,10 +10,9 @@ from prefect.states import Cancelled, Failed
 from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns.runs.states import REPLACED
-from prefect_assay.campaigns.sweep.memory import SeenArchive
 from prefect_assay.campaigns.sweep.open_campaigns import OpenCampaign, SavedArchive, open_archive
 from prefect_assay.campaigns.sweep.restart import canceled_run, is_due, is_restartable
-from prefect_assay.campaigns.sweep.watermarks import SweepState
+from prefect_assay.campaigns.sweep.watermarks import SeenArchive, SweepState
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import (

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.campaigns.sweep.memory import Watermark
 from prefect_assay.campaigns.sweep.updates_feed import read_feed
-from prefect_assay.campaigns.sweep.watermarks import SweepState
+from prefect_assay.campaigns.sweep.watermarks import SweepState, Watermark
 from prefect_assay.service.client.resources.updates import Updates
 from prefect_assay.service.models.base import Page
 from prefect_assay.service.models.update import Update

@@ -3,8 +3,7 @@
 import pytest
 
 from prefect_assay.orders.ledger.log import Delivered, Settled, Stopped, Surplus
-from prefect_assay.orders.ledger.open_money import is_closed, item_of, of_logs, read_logs
-from prefect_assay.orders.open_items import OpenKind
+from prefect_assay.orders.ledger.open_money import OpenKind, is_closed, item_of, of_logs, read_logs
 from support.archive.memory_store import MemoryStore, ledgers_in, make_ledger
 
 SETTLED = Settled(invoice_id="inv_1", amount_cents=3000)

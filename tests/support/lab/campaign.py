@@ -28,8 +28,7 @@ from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
-from prefect_assay.orders.ledger.open_money import is_closed, read_logs
-from prefect_assay.orders.open_items import OpenKind
+from prefect_assay.orders.ledger.open_money import OpenKind, is_closed, read_logs
 from prefect_assay.orders.open_money import check_orders
 from prefect_assay.orders.payments import settle
 from prefect_assay.orders.payments.reconciliation import require_paid_again

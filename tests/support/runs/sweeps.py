@@ -20,10 +20,10 @@ from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.block_references import as_parameter
 from prefect_assay.campaigns.flow_results import SweepReport
 from prefect_assay.campaigns.problems.problem import AlertLimits
-from prefect_assay.campaigns.runs.home import home_id
 from prefect_assay.campaigns.runs.looks import Look
 from prefect_assay.campaigns.runs.queries import ASSAY_TAG
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from prefect_assay.campaigns.runs.variables import home_id
 from prefect_assay.campaigns.sweep.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.orders.ledger import Ledgers

@@ -23,7 +23,7 @@ from prefect_assay.archive.read import chosen_version, read_newest_version, read
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, Terms
-from prefect_assay.orders.open_items import OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenMoney
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.vocabulary import ResultsStatus
 

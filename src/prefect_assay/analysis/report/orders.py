@@ -5,8 +5,13 @@ from datetime import datetime
 from prefect_assay.analysis.results.formats import EMPTY
 from prefect_assay.archive.store import Store
 from prefect_assay.orders.ledger import Ledgers, OrderLedger, known_archive_id
-from prefect_assay.orders.ledger.open_money import describe_status, of_logs, read_logs
-from prefect_assay.orders.open_items import OpenMoney, merge_open_money
+from prefect_assay.orders.ledger.open_money import (
+    OpenMoney,
+    describe_status,
+    merge_open_money,
+    of_logs,
+    read_logs,
+)
 from prefect_assay.orders.payments import name_rail
 from prefect_assay.service.models.base import Model
 

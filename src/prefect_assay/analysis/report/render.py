@@ -27,7 +27,7 @@ from prefect_assay.analysis.results.ranked import (
 from prefect_assay.analysis.selection import CALIBRATION, Calibration, calibrate_chances
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.orders.open_items import OpenKind
+from prefect_assay.orders.ledger.open_money import OpenKind
 from prefect_assay.service.assays import ASSAY_TYPES, QuantityKind
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import usd

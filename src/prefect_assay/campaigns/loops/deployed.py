@@ -19,7 +19,7 @@ from prefect.flows import Flow
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.store import join_key
-from prefect_assay.blocks.deployment_runs import start_run
+from prefect_assay.blocks.deployment_runs import find_deployment, start_run
 from prefect_assay.campaigns.loops.loop import Loop, Waiting, pause_after
 from prefect_assay.campaigns.loops.loop_log import LoopLog, PoolFile
 from prefect_assay.campaigns.runs.tags import LOOP_TAG, tag_values
@@ -145,12 +145,11 @@ def _candidates_key(loop_log: LoopLog, number: int) -> str:
     return join_key(loop_log.folder, _PROPOSED, f"{number:06d}.csv")
 
 
-def _parameters_of(deployment: str) -> set[str]:
+def _parameters_of(name: str) -> set[str]:
     with get_client(sync_client=True) as client:
-        try:
-            found = client.read_deployment_by_name(deployment)
-        except ObjectNotFound:
-            raise ConfigurationError(
-                f"designer: there is no deployment {deployment}; nothing was ordered. Deploy it, or correct its name"
-            ) from None
-    return set((found.parameter_openapi_schema or {}).get("properties", {}))
+        deployment = find_deployment(client, name)
+    if deployment is None:
+        raise ConfigurationError(
+            f"designer: there is no deployment {name}; nothing was ordered. Deploy it, or correct its name"
+        )
+    return set((deployment.parameter_openapi_schema or {}).get("properties", {}))

@@ -238,14 +238,14 @@ class LoopLog:
                 raise ArchiveError(f"{self.store.location(key)} has changed; restore it from a backup")
             yield path
 
-    def candidates(self, pool: PoolFile, reading: ReadingOptions = AS_WRITTEN) -> Iterator[Candidate]:
+    def candidates(self, pool: PoolFile) -> Iterator[Candidate]:
         """Every proposed design of a round, whether it was chosen or not."""
         with self.opened_pool(pool) as path:
             if path.suffix == CANDIDATES_SUFFIX:
                 with path.open(encoding="utf-8") as lines:
                     yield from (Candidate.model_validate(json.loads(line)) for line in lines)
             else:
-                yield from map(Candidate.of, read_pool(str(path), reading=reading))
+                yield from map(Candidate.of, read_pool(str(path)))
 
     def proposed(self, fixed: RoundFixed) -> Pool:
         """The pool of a round as it was when the round was fixed: `fixed.fates` is in its order."""

@@ -10,7 +10,7 @@ from typing import Final
 from prefect_assay.campaigns.problems import kinds
 from prefect_assay.campaigns.problems.problem import RUNS_MAX, AlertLimits, Problem
 from prefect_assay.errors import AssayError, Forbidden, Unauthorized, shortened
-from prefect_assay.orders.open_items import WORDS, OpenItem, OpenKind
+from prefect_assay.orders.ledger.open_money import WORDS, OpenItem, OpenKind
 from prefect_assay.service.models.billing import usd
 
 # Three missed sweeps of five minutes, and what the last one took.
@@ -140,14 +140,14 @@ def expiring_token(
         )
 
 
-def failed_service(block: str, error: Exception, now: datetime, runs: Sequence[str] = ()) -> list[Problem]:
+def failed_service(block: str, error: Exception, now: datetime) -> list[Problem]:
     """Why the experiments of an account could not be read: its token is refused, or the service is unreachable."""
     if isinstance(error, Unauthorized | Forbidden):
         text = f"the service refuses the token of account {block}: {_format_sentence(error)}"
-        return [_make_problem(kinds.TOKEN_EXPIRING, block, now, text, runs=runs)]
+        return [_make_problem(kinds.TOKEN_EXPIRING, block, now, text)]
     if isinstance(error, AssayError) and error.retriable:
         text = f"the service cannot be read with account {block}: {_format_sentence(error)}"
-        return [_make_problem(kinds.SERVICE_UNREACHABLE, block, now, text, runs=runs)]
+        return [_make_problem(kinds.SERVICE_UNREACHABLE, block, now, text)]
     return []
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import AwareDatetime, Field
 
-from prefect_assay.campaigns.sweep.memory import OpenSum
+from prefect_assay.campaigns.sweep.watermarks import OpenSum
 from prefect_assay.service.bounds import Cents, Days
 from prefect_assay.service.models.base import Model, StoredModel
 

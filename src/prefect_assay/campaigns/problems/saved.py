@@ -20,7 +20,7 @@ from prefect_assay.campaigns.runs.variables import (
     variable_name,
     write_variable,
 )
-from prefect_assay.campaigns.sweep.memory import SweepMemory
+from prefect_assay.campaigns.sweep.watermarks import SweepMemory
 
 # A campaign of a thousand experiments must not send a thousand messages at its deadline.
 PER_KIND_MAX: Final = 50

@@ -43,53 +43,39 @@ def run_filter(
     *,
     states: Iterable[StateType] | None = None,
     tags: Iterable[str] | None = None,
-    any_tags: Iterable[str] | None = None,
     ids: Iterable[UUID] | None = None,
     deployed: bool = False,
-    started_after: datetime | None = None,
     ended_after: datetime | None = None,
-    expected_before: datetime | None = None,
 ) -> FlowRunFilter:
-    """Build a filter; every given condition must hold.
-
-    A run has all of `tags` or at least one of `any_tags`; `deployed` runs belong to a deployment.
-    """
+    """Build a filter of runs for which all conditions hold; `deployed` runs belong to a deployment."""
     conditions: dict[str, dict[str, Any]] = {}
     if states is not None:
         conditions["state"] = {"type": {"any_": list(states)}}
     if tags is not None:
         conditions["tags"] = {"all_": list(tags)}
-    if any_tags is not None:
-        conditions["tags"] = {"any_": list(any_tags)}
     if ids is not None:
         conditions["id"] = {"any_": list(ids)}
     if deployed:
         conditions["deployment_id"] = {"is_null_": False}
-    if started_after is not None:
-        conditions["start_time"] = {"after_": started_after}
     if ended_after is not None:
         conditions["end_time"] = {"after_": ended_after}
-    if expected_before is not None:
-        conditions["expected_start_time"] = {"before_": expected_before}
     return FlowRunFilter.model_validate(conditions)
 
 
-def suspended_filter(
-    *, tags: Iterable[str] | None = None, any_tags: Iterable[str] | None = None
-) -> FlowRunFilter:
+def suspended_filter(*, tags: Iterable[str] | None = None) -> FlowRunFilter:
     """Build a filter for suspended runs, all of them or those with tags."""
-    return run_filter(states=[StateType.PAUSED], tags=tags, any_tags=any_tags)
+    return run_filter(states=[StateType.PAUSED], tags=tags)
 
 
 def read_runs(
-    client: SyncPrefectClient, wanted: FlowRunFilter, flows: FlowFilter | None = None
+    client: SyncPrefectClient, conditions: FlowRunFilter, flows: FlowFilter | None = None
 ) -> list[FlowRun]:
     """Read all matching runs first: resuming a run changes which runs match."""
-    return [run for page in read_run_pages(client, wanted, flows) for run in page]
+    return [run for page in read_run_pages(client, conditions, flows) for run in page]
 
 
 def read_run_pages(
-    client: SyncPrefectClient, wanted: FlowRunFilter, flows: FlowFilter | None = None
+    client: SyncPrefectClient, conditions: FlowRunFilter, flows: FlowFilter | None = None
 ) -> Iterator[list[FlowRun]]:
     """Read all matching runs page by page, each run once, while runs appear and disappear.
 
@@ -99,7 +85,7 @@ def read_run_pages(
     seen: set[UUID] = set()
     offset = 0
     while True:
-        page = _read_page(client, wanted, flows, FlowRunSort.ID_DESC, offset)
+        page = _read_page(client, conditions, flows, FlowRunSort.ID_DESC, offset)
         if offset and seen.isdisjoint(page.ids):
             offset = max(0, offset - _PAGE + 1)
             continue
@@ -124,20 +110,20 @@ class _Page:
 
 def _read_page(
     client: SyncPrefectClient,
-    wanted: FlowRunFilter | None,
+    conditions: FlowRunFilter | None,
     flows: FlowFilter | None,
     sort: FlowRunSort | None,
     offset: int = 0,
 ) -> _Page:
     try:
         runs = client.read_flow_runs(
-            flow_filter=flows, flow_run_filter=wanted, sort=sort, limit=_PAGE, offset=offset
+            flow_filter=flows, flow_run_filter=conditions, sort=sort, limit=_PAGE, offset=offset
         )
     except PrefectHTTPStatusError as error:
         if error.response.status_code != HTTPStatus.INTERNAL_SERVER_ERROR:
             raise
         try:
-            ids = _read_run_ids(client, wanted, flows, sort, offset)
+            ids = _read_run_ids(client, conditions, flows, sort, offset)
         except PrefectHTTPStatusError:  # the server is the cause, rather than a run
             raise error from None
         return _Page(_read_around(client, ids, error), ids)
@@ -146,7 +132,7 @@ def _read_page(
 
 def _read_run_ids(
     client: SyncPrefectClient,
-    wanted: FlowRunFilter | None,
+    conditions: FlowRunFilter | None,
     flows: FlowFilter | None,
     sort: FlowRunSort | None,
     offset: int,
@@ -155,7 +141,7 @@ def _read_run_ids(
     body: dict[str, Any] = {"limit": _PAGE, "offset": offset}
     body |= {"sort": sort} if sort else {}
     body |= {"flows": flows.model_dump(mode="json", exclude_unset=True)} if flows else {}
-    body |= {"flow_runs": wanted.model_dump(mode="json", exclude_unset=True)} if wanted else {}
+    body |= {"flow_runs": conditions.model_dump(mode="json", exclude_unset=True)} if conditions else {}
     answer = client.request("POST", "/ui/flow_runs/history", json=body)
     return [UUID(row["id"]) for row in answer.json()]
 

@@ -21,7 +21,7 @@ from prefect.client.schemas.objects import StateType, Worker, WorkerStatus, Work
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.blocks.deployment_runs import deployment_of
+from prefect_assay.blocks.deployment_runs import deployment_of, find_deployment
 from prefect_assay.blocks.request_rate import RATE_LIMIT
 
 FLOWS: Final = ("campaign", "design-build-test", "sweep", "decide")
@@ -47,13 +47,7 @@ class Obstacle:
 
 def read_own_deployments(client: SyncPrefectClient) -> dict[str, DeploymentResponse | None]:
     """Our deployments by their flow; None for one that is not deployed."""
-    found: dict[str, DeploymentResponse | None] = {}
-    for flow in FLOWS:
-        try:
-            found[flow] = client.read_deployment_by_name(deployment_of(flow))
-        except ObjectNotFound:
-            found[flow] = None
-    return found
+    return {flow: find_deployment(client, deployment_of(flow)) for flow in FLOWS}
 
 
 def find_obstacles(

@@ -81,7 +81,7 @@ def cancel_run(client: SyncPrefectClient, run: FlowRun) -> None:
     set_state(client, run.id, State(type=kind))
 
 
-def set_state(client: SyncPrefectClient, run_id: UUID, state: State[Any], *, force: bool = False) -> bool:
+def set_state(client: SyncPrefectClient, run_id: UUID, state: State[Any]) -> bool:
     """Propose a state; True if Prefect accepts it."""
-    result: OrchestrationResult[Any] = client.set_flow_run_state(run_id, state, force=force)
+    result: OrchestrationResult[Any] = client.set_flow_run_state(run_id, state)
     return result.status == SetStateStatus.ACCEPT

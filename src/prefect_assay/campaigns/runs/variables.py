@@ -1,4 +1,4 @@
-"""Prefect variables that hold JSON: the sweep's state and open problems.
+"""Prefect variables: the id of this home, and as JSON the sweep's state and open problems.
 
 Several processes may write one; the later one wins. Anything unreadable counts as absent.
 """
@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, TypeVar
+from uuid import uuid4
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import VariableCreate, VariableUpdate
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 M = TypeVar("M", bound=BaseModel)
 
 LENGTH_MAX: Final = 5_000  # characters of a value, Prefect's limit
+HOME_VARIABLE: Final = "assay_home"  # whose value is the id of a Prefect home: one server with its database
 _PAGE: Final = 200  # the server's limit
 
 
@@ -69,3 +71,16 @@ def parse_variable(kind: type[M], text: str | None) -> M | None:
 def _format_text(value: Any) -> str:
     """Return a value as JSON text: a person may have edited it into an object."""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def home_id(client: SyncPrefectClient) -> str:
+    """Read the id of this server's home, made at its first use; only its own sweep restarts its campaigns."""
+    variable = client.read_variable_by_name(HOME_VARIABLE)
+    if variable is None:
+        try:
+            variable = client.create_variable(VariableCreate(name=HOME_VARIABLE, value=uuid4().hex))
+        except ObjectAlreadyExists:  # another run was first
+            variable = client.read_variable_by_name(HOME_VARIABLE)
+    if variable is None:
+        raise LookupError(f"the variable {HOME_VARIABLE} was deleted while it was read")
+    return str(variable.value)

@@ -16,9 +16,8 @@ from prefect_assay.blocks import Archive, AssayAccount
 from prefect_assay.blocks.block_references import block_reference
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.campaigns.setup import ACCOUNT
-from prefect_assay.campaigns.sweep.memory import SeenArchive
 from prefect_assay.campaigns.sweep.saved_blocks import is_same_archive, recorded_account
-from prefect_assay.campaigns.sweep.watermarks import SweepState
+from prefect_assay.campaigns.sweep.watermarks import SeenArchive, SweepState
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.orders.ledger import known_archive_id
 from prefect_assay.orders.ledger.campaign_log import (

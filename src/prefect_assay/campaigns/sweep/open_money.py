@@ -15,8 +15,7 @@ from prefect_assay.campaigns.sweep.saved_blocks import saved_accounts, saved_arc
 from prefect_assay.errors import AssayError
 from prefect_assay.orders.billing import withdraw_order
 from prefect_assay.orders.ledger import Ledgers, PaymentLedger, known_archive_id
-from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-from prefect_assay.orders.open_items import OpenMoney, merge_open_money
+from prefect_assay.orders.ledger.open_money import OpenMoney, merge_open_money, of_logs, read_logs
 from prefect_assay.orders.open_money import OrderCheck, OrderChecks, check_orders
 from prefect_assay.orders.payments.interfaces import normalize_address
 

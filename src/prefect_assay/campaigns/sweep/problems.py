@@ -24,8 +24,7 @@ from prefect_assay.campaigns.sweep.waking import Feeds
 from prefect_assay.errors import AssayError
 from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
-from prefect_assay.orders.ledger.open_money import read_logs
-from prefect_assay.orders.open_items import OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenMoney, read_logs
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.filters import in_
 from prefect_assay.service.models.experiment import ExperimentSummary

@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Crashed
 
-from prefect_assay.blocks.deployment_runs import make_missing_deployment_error, start_run
+from prefect_assay.blocks.deployment_runs import find_deployment, make_missing_deployment_error, start_run
 from prefect_assay.campaigns.problems.find import SILENT_AFTER
 from prefect_assay.campaigns.runs.heartbeats import is_silent
 from prefect_assay.campaigns.runs.queries import (
@@ -143,10 +143,8 @@ class Restarts:
 
     def _deployment(self, name: str) -> UUID | None:
         if name not in self._deployments:
-            try:
-                self._deployments[name] = self.client.read_deployment_by_name(name).id
-            except ObjectNotFound:
-                self._deployments[name] = None
+            deployment = find_deployment(self.client, name)
+            self._deployments[name] = deployment.id if deployment else None
         return self._deployments[name]
 
     def restart(self, campaign: OpenCampaign) -> FlowRun | None:

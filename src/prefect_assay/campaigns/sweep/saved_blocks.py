@@ -9,7 +9,7 @@ from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.blocks import Archive, AssayAccount
 from prefect_assay.blocks.archives import ARCHIVES
-from prefect_assay.blocks.block_references import UNUSABLE, fault_of
+from prefect_assay.blocks.block_references import UNUSABLE, fault_of, list_documents
 from prefect_assay.campaigns.setup import ACCOUNT, BLOCK_KEY
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.orders.ledger.campaign_log import CampaignState
@@ -92,11 +92,7 @@ def is_same_archive(one: Archive, other: Archive) -> bool:
 
 def _list_saved(client: SyncPrefectClient, kind: type[B]) -> Iterator[tuple[str, B]]:
     slug = kind.get_block_type_slug()
-    try:
-        documents = client.read_block_documents_by_type(slug, include_secrets=True)
-    except ObjectNotFound:  # never registered
-        return
-    for document in documents:
+    for document in list_documents(client, slug, include_secrets=True):
         try:
             yield f"{slug}/{document.name}", kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
         except UNUSABLE:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from prefect_assay.campaigns.sweep.memory import Watermark
+from prefect_assay.campaigns.sweep.watermarks import Watermark
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prefect.client.orchestration import get_client
 
 from prefect_assay.archive.store import Store
-from prefect_assay.campaigns.runs.home import home_id
+from prefect_assay.campaigns.runs.variables import home_id
 from prefect_assay.campaigns.sweep.saved_blocks import missing_account
 from prefect_assay.cli.asking import require_consent, user_name
 from prefect_assay.cli.campaigns.find import name_account, open_archives

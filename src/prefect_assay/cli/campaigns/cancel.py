@@ -10,17 +10,18 @@ from rich.text import Text
 
 from prefect_assay.campaigns.runs.states import cancel_run, has_ended
 from prefect_assay.campaigns.stop import OrderRemains, StopReport, read_round_logs, stop_log
+from prefect_assay.campaigns.sweep.open_money import read_open_money
 from prefect_assay.campaigns.sweep.saved_blocks import account_of
 from prefect_assay.cli.asking import require_consent, user_name
 from prefect_assay.cli.campaigns.find import Named, find_named, name_account, open_archives
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
 from prefect_assay.cli.open_money import as_json as money_as_json
-from prefect_assay.cli.open_money import find_open_money, show_open_money
+from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
-from prefect_assay.orders.open_items import OpenKind, OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenKind, OpenMoney
 from prefect_assay.service.models.billing import usd
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
         if runs:
             logs = list(_begun_meanwhile(client, runs, archive))
             reports = [_stop(client, log, person) for log in logs]
-        money = find_open_money(client).select_campaigns(
+        money = read_open_money(client).select_campaigns(
             {name for log in logs for name in _campaigns_of(log)}
         )
     if as_json:

@@ -11,7 +11,7 @@ from rich.live import Live
 from prefect_assay.blocks import Archive
 from prefect_assay.campaigns.status import CampaignView, Progress, view_of
 from prefect_assay.cli.campaigns.find import played_by
-from prefect_assay.cli.campaigns.status import Known, campaigns_table, whole_lines
+from prefect_assay.cli.campaigns.status import StatusView, campaigns_table, whole_lines
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.cli.prefect_api import api_errors
@@ -35,11 +35,11 @@ def follow(archive: Archive, campaign_id: str, run: FlowRun, *, as_json: bool) -
         while True:
             view = _look(archive, campaign_id, run)
             if view is not None:
-                live.update(campaigns_table(Known([view])))
+                live.update(campaigns_table(StatusView([view])))
                 if view.is_over:
                     break
             time.sleep(_POLL_SECONDS)
-    known = Known([view])
+    known = StatusView([view])
     if as_json:
         print_json(known.as_json())
     else:

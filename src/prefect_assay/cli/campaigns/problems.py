@@ -7,9 +7,10 @@ from prefect.client.orchestration import get_client
 from prefect_assay.campaigns.problems.find import report_receiver_unreachable
 from prefect_assay.campaigns.problems.problem import Problem
 from prefect_assay.campaigns.problems.saved import read_saved
+from prefect_assay.campaigns.sweep.open_money import read_open_money
 from prefect_assay.campaigns.sweep.problems import list_problems
 from prefect_assay.cli.open_money import as_json as money_as_json
-from prefect_assay.cli.open_money import find_open_money, show_open_money
+from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.check import silent_receivers
@@ -26,7 +27,7 @@ def show_problems(*, as_json: bool) -> None:
             for name, why in silent_receivers(client)
         ]
         problems = [*away, *list_problems(client, now)]
-        money = find_open_money(client)
+        money = read_open_money(client)
     if as_json:
         shown = {
             "problems": [problem.model_dump(mode="json") for problem in problems],

@@ -109,7 +109,9 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         if here and asks:
             _raise_over_limit(purchase.total_cents)
         if request.reopen:
-            _reopen_campaign(account.archive, campaign_id)
+            from prefect_assay.campaigns.stop import reopen_campaign
+
+            reopen_campaign(account.archive, campaign_id, person=user_name())
         refuse_stopped(account.archive, campaign_id)
         parameters = {
             "assay": assay,
@@ -168,13 +170,6 @@ def read_amount(text: str | None, option: str, *, yes: bool) -> int | None:
             f"--yes needs {option}: name what may be spent without asking, in USD; nothing was started"
         )
     return None
-
-
-def _reopen_campaign(archive: "Archive", campaign_id: str) -> None:
-    """Open a stopped or ended campaign again, as the person at this machine asks for."""
-    from prefect_assay.campaigns.stop import reopen_campaign
-
-    reopen_campaign(archive, campaign_id, person=user_name())
 
 
 def refuse_stopped(archive: "Archive", campaign_id: str) -> None:

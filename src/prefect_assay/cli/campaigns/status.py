@@ -30,6 +30,7 @@ from prefect_assay.campaigns.status import (
     newest_first,
     view_of,
 )
+from prefect_assay.campaigns.sweep.open_money import read_open_money
 from prefect_assay.cli.archives.archive import names_folder
 from prefect_assay.cli.campaigns.find import (
     PLAYED_FLOWS,
@@ -41,12 +42,13 @@ from prefect_assay.cli.campaigns.find import (
 from prefect_assay.cli.failures import exit_code
 from prefect_assay.cli.loops.status import read_rounds, rounds_table
 from prefect_assay.cli.open_money import as_json as money_as_json
-from prefect_assay.cli.open_money import find_open_money, show_open_money
+from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_account, report_unreadable, require_api, run_url
 from prefect_assay.errors import ArchiveUnavailable, NotFound, shortened
+from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import StartedKind, Terms
-from prefect_assay.orders.open_items import OpenMoney
+from prefect_assay.orders.ledger.open_money import OpenMoney, merge_open_money, of_logs, read_logs
 from prefect_assay.orders.stages import OVER, Stage
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import usd
@@ -63,7 +65,7 @@ _STYLES: Final = {
 
 
 @dataclass(frozen=True)
-class Known:
+class StatusView:
     """What a command shows."""
 
     views: Sequence[CampaignView]
@@ -109,59 +111,48 @@ def show_status(
         ConfigurationError: no API is configured, or a block does not exist.
         SystemExit: an archive cannot be read, so that campaigns may be missing.
     """
-    if archive is not None and names_folder(archive):
-        _show_status(None, which, archive, account, limit, every=every, watch=watch, as_json=as_json)
-        return
-    require_api()
-    with api_errors(), get_client(sync_client=True) as client:
-        _show_status(client, which, archive, account, limit, every=every, watch=watch, as_json=as_json)
+    with contextlib.ExitStack() as stack:
+        client: SyncPrefectClient | None = None
+        if archive is None or not names_folder(archive):
+            require_api()
+            stack.enter_context(api_errors())
+            client = stack.enter_context(get_client(sync_client=True))
+        archives = open_archives(client, archive)
 
+        def read() -> StatusView:
+            status = (
+                _read_one(client, archives, which)
+                if which
+                else _read_all(client, archives, limit, every=every)
+            )
+            return _with_service(status, account) if account else status
 
-def _show_status(
-    client: SyncPrefectClient | None,
-    which: str | None,
-    archive: str | None,
-    account: str | None,
-    limit: int,
-    *,
-    every: bool,
-    watch: bool,
-    as_json: bool,
-) -> None:
-    archives = open_archives(client, archive)
-
-    def read() -> Known:
-        known = (
-            _read_one(client, archives, which) if which else _read_all(client, archives, limit, every=every)
-        )
-        return _with_service(known, account) if account else known
-
-    known = read()
-    unreadable = report_unreadable(client) if client else []
-    if as_json:
-        failures = {name: error.message for name, error in archives.failures.items()}
-        extra = {"unreadable": unreadable} if unreadable else {}
-        print_json(known.as_json() | extra | ({"archives_not_read": failures} if failures else {}))
-    else:
-        _print_status(known, archives, read, whole=which is not None, watch=watch)
-    if archives.failures and not which:
-        raise SystemExit(max(map(exit_code, archives.failures.values())))
+        status = read()
+        unreadable = report_unreadable(client) if client else []
+        if as_json:
+            failures = {name: error.message for name, error in archives.failures.items()}
+            extra = {"unreadable": unreadable} if unreadable else {}
+            print_json(status.as_json() | extra | ({"archives_not_read": failures} if failures else {}))
+        else:
+            _print_status(status, archives, read, whole=which is not None, watch=watch)
+        if archives.failures and not which:
+            raise SystemExit(max(map(exit_code, archives.failures.values())))
 
 
 def _print_status(
-    known: Known, archives: Archives, read: Callable[[], Known], *, whole: bool, watch: bool
+    status: StatusView, archives: Archives, read: Callable[[], StatusView], *, whole: bool, watch: bool
 ) -> None:
     console = TerminalConsole(highlight=False)
     if watch:
-        known = _watch_status(known, read)
-    if not known.views and not known.runs and not archives.failures:
+        status = _watch_status(status, read)
+    if not status.views and not status.runs and not archives.failures:
         console.print("No campaigns yet. Start one: prefect-assay run --help")
-    elif (known.views or known.runs) and not (
+    elif (status.views or status.runs) and not (
         watch and console.is_terminal
     ):  # there the table stands already
-        console.print(known.table())
-    show_open_money(known.money)
-    for line in [*whole_lines(known), *(_account_lines(known) if whole else ())]:
+        console.print(status.table())
+    show_open_money(status.money)
+    for line in [*whole_lines(status), *(_account_lines(status) if whole else ())]:
         make_plain_console().print(line)
     for name, error in archives.failures.items():
         make_plain_console(stderr=True).print(
@@ -169,7 +160,7 @@ def _print_status(
         )
 
 
-def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) -> Known:
+def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) -> StatusView:
     named = find_named(client, archives, which)
     logs = list(named.logs)
     rounds = []
@@ -185,10 +176,10 @@ def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) 
     money = _read_open_money(client, archives).select_campaigns(
         [*(view.name for view in views), *rounds_of_loop]
     )
-    return Known(views, named.runs, rounds, money=money)
+    return StatusView(views, named.runs, rounds, money=money)
 
 
-def _read_all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, every: bool) -> Known:
+def _read_all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, every: bool) -> StatusView:
     views = {
         (view.kind, view.name): view
         for view in archives.collect(
@@ -209,30 +200,26 @@ def _read_all(client: SyncPrefectClient | None, archives: Archives, limit: int, 
                         f"run {run.name} carries it, and no saved archive has its log; mount the archive"
                     )
     shown = newest_first(list(views.values()))
-    return Known(shown, runs, money=_read_open_money(client, archives))
+    return StatusView(shown, runs, money=_read_open_money(client, archives))
 
 
 def _read_open_money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
     if client is not None:
-        return find_open_money(client)
-    from prefect_assay.orders.ledger import Ledgers
-    from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-    from prefect_assay.orders.open_items import merge_open_money
-
+        return read_open_money(client)
     ledgers = archives.collect(lambda place: Ledgers.list_all(place.store, place.prefix))
     return merge_open_money(of_logs(*read_logs(one)) for one in ledgers)
 
 
-def _with_service(known: Known, account: str) -> Known:
+def _with_service(status: StatusView, account: str) -> StatusView:
     """The same, with what the service says at this moment of each experiment."""
     with load_account(account).credentials.get_client() as service:
         views = [
             view.model_copy(
                 update={"experiments": tuple(_ask_service(service, one) for one in view.experiments)}
             )
-            for view in known.views
+            for view in status.views
         ]
-    return replace(known, views=views)
+    return replace(status, views=views)
 
 
 def _ask_service(service: AssayClient, one: ExperimentView) -> ExperimentView:
@@ -247,19 +234,19 @@ def _ask_service(service: AssayClient, one: ExperimentView) -> ExperimentView:
     )
 
 
-def campaigns_table(known: Known) -> Table:
+def campaigns_table(status: StatusView) -> Table:
     """A line per campaign with its experiments below; what there is to say in one column."""
     built = plain_table()
     built.add_column("Campaign", overflow="fold", min_width=18, max_width=34)
     built.add_column("State", no_wrap=True)
     built.add_column("Age", no_wrap=True)
     built.add_column("", overflow="fold", ratio=1)
-    for view in known.views:
+    for view in status.views:
         name = Text(title_of(view))
         if view.run and (url := run_url(view.run.run)):
             name.stylize(f"link {url}")
         state = Text(view.progress, style=_STYLES[view.progress])
-        owed = known.money.select_campaigns([view.name]).line
+        owed = status.money.select_campaigns([view.name]).line
         lines = [
             *_list_sentences(view),
             *([f"open: {owed}"] if owed else []),
@@ -268,7 +255,7 @@ def campaigns_table(known: Known) -> Table:
         for one in view.experiments:
             below = Text("\n".join(_experiment_sentences(one, view.terms)))
             built.add_row(Text(f"  {_experiment_title(view, one)}"), "", "", below)
-    for run in known.runs:
+    for run in status.runs:
         name = Text(run.name)
         if url := run_url(run.id):
             name.stylize(f"link {url}")
@@ -351,10 +338,10 @@ def _run_as_json(run: FlowRun) -> dict[str, Any]:
     }
 
 
-def whole_lines(known: Known) -> list[str]:
+def whole_lines(status: StatusView) -> list[str]:
     """What a person copies, each on one line that no table folds: the report, and the command of an answer."""
     lines = []
-    for view in known.views:
+    for view in status.views:
         if view.report:
             lines.append(f"Report of {title_of(view)}: {view.report}")
         lines += [
@@ -371,9 +358,9 @@ def _format_options(question: QuestionView) -> str:
     return f"--question {question.question_id} --revision {question.revision}{amount}"
 
 
-def _account_lines(known: Known) -> Iterator[str]:
+def _account_lines(status: StatusView) -> Iterator[str]:
     """Under which terms, when and by whom each was started, its runs and where its log is."""
-    for view in known.views:
+    for view in status.views:
         terms = view.terms
         yield f"{title_of(view)}:"
         if terms:
@@ -385,23 +372,23 @@ def _account_lines(known: Known) -> Iterator[str]:
         for run in view.runs:
             yield f"  run: {run.name} {run_url(run.run) or run.run}{', started by the sweep' if run.restarted else ''}"
         yield f"  log: {view.location}"
-    for waiting in known.runs:
+    for waiting in status.runs:
         if url := run_url(waiting.id):
             yield f"{waiting.name}: {url}"
 
 
-def _watch_status(known: Known, read: Callable[[], Known]) -> Known:
+def _watch_status(status: StatusView, read: Callable[[], StatusView]) -> StatusView:
     """Show the table again and again, until everything has ended or Ctrl-C, which ends nothing else."""
     console = TerminalConsole(highlight=False)
     with (
         contextlib.suppress(KeyboardInterrupt),
-        Live(known.table(), console=console if console.is_terminal else TerminalConsole(quiet=True)) as live,
+        Live(status.table(), console=console if console.is_terminal else TerminalConsole(quiet=True)) as live,
     ):
-        while not known.is_over or not (known.views or known.runs):
+        while not status.is_over or not (status.views or status.runs):
             time.sleep(_WATCH_SECONDS)
-            known = read()
-            live.update(known.table())
-    return known
+            status = read()
+            live.update(status.table())
+    return status
 
 
 def _format_age(view: CampaignView) -> str:

@@ -11,10 +11,9 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.schedules import CronSchedule
-from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.blocks.block_references import as_parameter
-from prefect_assay.blocks.deployment_runs import deployment_of
+from prefect_assay.blocks.deployment_runs import deployment_of, find_deployment
 from prefect_assay.blocks.run_parameters import check_parameters
 from prefect_assay.cli.campaigns.find import LOOP
 from prefect_assay.errors import InputError
@@ -41,12 +40,11 @@ def schedule_loop(loop_id: str, schedule: CronSchedule, parameters: dict[str, An
 
 def active_schedule(client: SyncPrefectClient, loop_id: str) -> DeploymentSchedule | None:
     """The schedule that starts a loop; None if it has none, or only one that was ended."""
-    try:
-        deployment = client.read_deployment_by_name(DEPLOYMENT)
-    except ObjectNotFound:
+    deployment = find_deployment(client, DEPLOYMENT)
+    if deployment is None:
         return None
-    found = client.read_deployment_schedules(deployment.id)
-    return next((one for one in found if one.slug == loop_id and one.active), None)
+    schedules = client.read_deployment_schedules(deployment.id)
+    return next((one for one in schedules if one.slug == loop_id and one.active), None)
 
 
 def end_schedule(client: SyncPrefectClient, schedule: DeploymentSchedule) -> None:

@@ -17,12 +17,11 @@ from typing import Final
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import StateType
-from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
 from rich.text import Text
 
 from prefect_assay.blocks import AssayAccount, WebhookEndpoint
-from prefect_assay.blocks.block_references import UNUSABLE, fault_of
+from prefect_assay.blocks.block_references import UNUSABLE, fault_of, list_documents
 from prefect_assay.campaigns.problems.find import SILENT_AFTER, expiring_token
 from prefect_assay.campaigns.problems.problem import AlertLimits
 from prefect_assay.campaigns.problems.saved import read_saved
@@ -202,11 +201,7 @@ def _check_schedule(client: SyncPrefectClient) -> Iterator[Line]:
 def _load_accounts(client: SyncPrefectClient, unusable: list[str] | None = None) -> Iterator[AssayAccount]:
     """Every saved account that can be loaded, with the blocks in it; says in `unusable` what is wrong with the others."""
     slug = AssayAccount.get_block_type_slug()
-    try:
-        documents = client.read_block_documents_by_type(slug, include_secrets=True)
-    except ObjectNotFound:
-        return  # never registered
-    for document in documents:
+    for document in list_documents(client, slug, include_secrets=True):
         if not document.is_anonymous:
             try:
                 account = AssayAccount._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way

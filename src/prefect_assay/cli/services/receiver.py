@@ -108,12 +108,9 @@ def _lab_endpoints(lab_key: str) -> "Iterator[tuple[str, WebhookEndpoint]]":
 
 def _read_saved_blocks(client: "SyncPrefectClient", slug: str) -> dict[str, dict[str, Any]]:
     """The fields of the saved blocks of a type, by name, without secrets."""
-    from prefect.exceptions import ObjectNotFound
+    from prefect_assay.blocks.block_references import list_documents
 
-    try:
-        documents = client.read_block_documents_by_type(slug, include_secrets=False)
-    except ObjectNotFound:  # never registered
-        return {}
+    documents = list_documents(client, slug)
     return {str(document.name): document.data for document in documents if not document.is_anonymous}
 
 

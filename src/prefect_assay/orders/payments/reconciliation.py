@@ -169,20 +169,27 @@ class PaymentStatus(Model):
         return not self.paid and self.entry is not None and self.entry.in_doubt
 
 
+def find_listed_invoice(api: AssayClient, experiment_id: str) -> Invoice | None:
+    """Find the invoice of an experiment in the service's list; None also without a list, which the contract does not have.
+
+    A 200 that is no list of invoices is a proxy's page: the list does not exist.
+    """
+    try:
+        return api.invoices.find_for_experiment(experiment_id)
+    except AssayError as error:
+        if is_absent(error) or isinstance(error, Forbidden) or error.status_code == HTTPStatus.OK:
+            return None
+        raise
+
+
 def read_invoice(api: AssayClient, experiment_id: str) -> Invoice:
-    """The invoice of an experiment; where no list has it, as the experiment shows it (contract 2.8, service-shapes).
+    """Read the invoice of an experiment; where no list has it, as the experiment shows it (contract 2.8, service-shapes).
 
     Raises:
         NotReady: it is not made yet.
     """
-    try:
-        found = api.invoices.find_for_experiment(experiment_id)
-    except AssayError as error:
-        if not (is_absent(error) or isinstance(error, Forbidden) or error.status_code == HTTPStatus.OK):
-            raise
-        found = None  # a page that the service did not write may be all there is at this address: no result waits for it
-    if found is not None:
-        return found
+    if (listed := find_listed_invoice(api, experiment_id)) is not None:
+        return listed
     shown, experiment = api.experiments.get_invoice(experiment_id), api.experiments.get(experiment_id)
     kind = Invoice if shown.id else UnlistedInvoice
     return kind(
