@@ -7,6 +7,7 @@ import pytest
 from prefect_assay.campaigns.sweep.open_money import record_check
 from prefect_assay.orders import open_money
 from prefect_assay.orders.ledger.open_money import OpenKind, of_logs, read_logs
+from prefect_assay.service.models.billing import Invoice
 from support.lab.campaign import PlayedCampaign
 
 CANCELED = ("force_status", {"status": "canceled"})
@@ -66,3 +67,21 @@ def test_a_status_of_this_moment_is_told_apart_from_the_one_of_the_last_look():
 
 def test_an_open_campaign_is_not_said_to_need_another_start():
     assert "an open campaign collects them itself" in open_money._COLLECT
+
+
+@pytest.mark.parametrize(
+    ("amount", "approved", "expected"),
+    [
+        (20_000, 20_000, "; pay it by its link"),
+        (20_000, None, "; pay it by its link"),
+        (
+            20_001,
+            20_000,
+            "; it bills more than the approved 200.00 USD: ask the laboratory why before you pay",
+        ),
+    ],
+)
+def test_a_bill_above_the_approval_is_to_be_asked_about(amount, approved, expected):
+    link = "https://pay.example.com/1"
+    invoice = Invoice(id="inv-1", status="open", amount=amount, provider_hosted_invoice_url=link)
+    assert open_money.describe_hosted_bill(invoice, approved) == expected

@@ -15,7 +15,7 @@ from prefect_assay.orders.identity import search_token
 from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.open_money import OpenItem, OpenKind, OpenMoney, is_closed, item_of
 from prefect_assay.service.client import AssayClient
-from prefect_assay.service.models.billing import Invoice
+from prefect_assay.service.models.billing import Invoice, usd
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.status_questions import (
     is_before_acceptance,
@@ -241,9 +241,9 @@ class _Service:
             case False, True:
                 kind, remark = OpenKind.TO_VOID, f"the experiment is canceled: {_VOID}"
             case _:
-                page = invoice.provider_hosted_invoice_url if invoice else None
-                by_hand = page and ledger.state.rail is PaymentMethod.ASYNC_INVOICE
-                how = "; pay it by its link" if by_hand else ""
+                by_hand = ledger.state.rail is PaymentMethod.ASYNC_INVOICE
+                approved = ledger.state.approved.amount_cents if ledger.state.approved else None
+                how = describe_hosted_bill(invoice, approved) if by_hand and invoice else ""
                 in_doubt = payment is not None and payment.in_doubt
                 kind, remark = (
                     OpenKind.TO_PAY,
@@ -322,3 +322,12 @@ class _Service:
 def _describe_stage(experiment: Experiment) -> str:
     """Where the laboratory is at this moment, in words; a campaign's last look may be older."""
     return f"the service shows now: {in_words(experiment.status)}"
+
+
+def describe_hosted_bill(invoice: Invoice, approved_cents: int | None) -> str:
+    """What a person does about an open hosted invoice: pay it, or ask why it bills more than was approved."""
+    if approved_cents is not None and invoice.amount is not None and invoice.amount > approved_cents:
+        return (
+            f"; it bills more than the approved {usd(approved_cents)}: ask the laboratory why before you pay"
+        )
+    return "; pay it by its link" if invoice.provider_hosted_invoice_url else ""
