@@ -46,7 +46,7 @@ def plan_campaign(
     again, choose another campaign id.
 
     Raises:
-        InvalidSequences: designs contain the target, and `reading.keep_shared` is not set.
+        InvalidSequences: designs contain the target, and `reading.as_is` is not set.
         InvalidSpec: with every finding of every experiment.
     """
     return split_into_experiments(

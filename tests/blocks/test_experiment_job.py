@@ -263,7 +263,7 @@ def test_designs_that_are_the_target_are_refused_as_by_a_campaign(job, monkeypat
     with pytest.raises(InvalidSequences, match="the target in the service's catalog"):
         job.trigger()
     assert find_plan(job.account.archive.get_store(), job.account.archive.prefix, job.campaign_id) is None
-    reading = job.options.reading.model_copy(update={"keep_shared": True})
+    reading = job.options.reading.model_copy(update={"as_is": True})
     options = job.options.model_copy(update={"reading": reading})
     job.model_copy(update={"options": options}).trigger()
 
