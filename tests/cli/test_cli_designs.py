@@ -123,7 +123,7 @@ def test_the_unit_of_a_history_is_asked_for_and_given(files):
 
     refused = command(*arguments, "--history", "nm.csv", cwd=files)
     assert refused.code == 2
-    assert "nm.csv: kd has no unit, and its values (12.5) cannot be M" in refused.out
+    assert "nm.csv: kd has no unit, and its values (12.5) cannot be taken as M" in refused.out
     assert command(*arguments, "--history", "nm.csv", "--kd-unit", "nM", cwd=files).code == 0
     alone = command(*arguments, "--kd-unit", "nM", cwd=files)
     assert "--kd-unit would be ignored: it belongs to --history" in alone.out

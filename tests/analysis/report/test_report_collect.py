@@ -40,7 +40,9 @@ def test_orders_prices_and_gaps_come_from_plan_and_log(store, lab_archive):
     for experiment in contents.experiments:
         assert experiment.order.status == "paid"
         assert experiment.order.approved_by == "the caps of the policy"
-        assert experiment.price_cents == experiment.order.amount_cents / len(experiment.spec.sequences)
+        assert experiment.price_per_sequence_cents == experiment.order.amount_cents / len(
+            experiment.spec.sequences
+        )
         assert experiment.target == "Human EGFR, extracellular domain"
     (missing,) = contents.missing
     assert (missing.batch_index, missing.order_key) == (2, plan.order_keys[2])

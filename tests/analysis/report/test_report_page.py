@@ -122,7 +122,7 @@ def test_an_invoice_over_nothing_has_a_price_per_design(made):
     contents = made.contents
     given = contents.model_copy(update={"experiments": tuple(map(free, contents.experiments))})
     shown = Page(render_page(given, made.summaries, made.figures, (), (), Decision(lines=made.decision))).text
-    assert [experiment.price_cents for experiment in given.experiments] == [0, 0]
+    assert [experiment.price_per_sequence_cents for experiment in given.experiments] == [0, 0]
     assert shown.count("0.00 USD 0.00 USD paid") == 2
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import psutil
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
@@ -152,18 +153,25 @@ class World:
             raise AssertionError(f"{error}; it is {self.run(run).state!r}") from None
 
     def asleep(self, run: FlowRun, seconds: float = 180) -> FlowRun:
-        """Wait until a run is suspended and no flow process is left."""
+        """Wait until a run is suspended and its flow process has ended; runs of other tests may go on."""
 
         def reached() -> bool:
             now = self.run(run)
-            return bool(now.state and now.state.name == "Suspended") and not self.stack.runner_processes()
+            return bool(now.state and now.state.name == "Suspended") and not self.has_process(run)
 
         try:
             eventually(reached, seconds=seconds, what=f"{run.name} to be suspended without a process")
         except AssertionError as error:
-            left = [process.cmdline() for process in self.stack.runner_processes()]
-            raise AssertionError(f"{error}; it is {self.run(run).state!r}, and these run: {left}") from None
+            raise AssertionError(f"{error}; it is {self.run(run).state!r}") from None
         return self.run(run)
+
+    def has_process(self, run: FlowRun) -> bool:
+        """Whether a flow process of this run is alive."""
+        for process in self.stack.runner_processes():
+            with suppress(psutil.Error):
+                if process.environ().get("PREFECT__FLOW_RUN_ID") == str(run.id):
+                    return True
+        return False
 
     def orders(self, campaign_id: str) -> list[Any]:
         """What the service has under a campaign's name, the judge of ordering once; `loop-` is every name that begins so.
