@@ -1,4 +1,4 @@
-"""One invoice is paid once, by either rail: what is paid, what is refused, what stays in doubt, and what is recorded."""
+"""One invoice is paid once, by either rail: what is paid, what is refused, what has an unknown outcome, and what is recorded."""
 
 import json
 import logging
@@ -352,7 +352,7 @@ def test_a_second_402_without_a_statement_is_not_followed_and_is_unknown(world):
     assert (len(world.api.sent), world.api.probes, world.state()) == (1, 1, "unknown")
 
 
-# --- what is in doubt ---
+# --- unknown outcomes ---
 
 
 @pytest.mark.parametrize(("answers", "remark"), ODD_ANSWERS)

@@ -201,7 +201,7 @@ def _committed(player: "CorePlayer", schedule: Schedule, experiment_id: str) -> 
 def _for_a_person(story: Story, *, faults_gone: bool) -> bool:
     """A story that only a person can take further, and that says so.
 
-    A shared payment token cannot be sent again by another process: what was sent and is not settled stays in doubt.
+    A shared payment token cannot be sent again by another process: what was sent and is not settled has an unknown outcome.
     """
     if story.end is not End.FAILED:
         return False

@@ -255,7 +255,7 @@ class PayWorld:
 
 @contextmanager
 def hidden(world, readings=10**9):
-    """The invoice shows a settlement only after so many readings."""
+    """The invoice shows a settlement only after this many readings."""
     left = iter(range(readings))
 
     def status():

@@ -472,7 +472,7 @@ class PaymentLedger:
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> bool:
-        """Record the settled invoice of the order, and release its payment's reservation if no payment is in doubt.
+        """Record the settled invoice of the order, and release its payment's reservation if no payment has an unknown outcome.
 
         False if nothing was recorded.
         """

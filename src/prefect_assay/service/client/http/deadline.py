@@ -21,7 +21,7 @@ _end: ContextVar[float | None] = ContextVar("assay_deadline", default=None)
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """End what httpx waits for in this context after so many seconds, with its own time-outs."""
+    """End what httpx waits for in this context after this many seconds, with its own time-outs."""
     token = _end.set(time.monotonic() + max(seconds, 0.0))
     try:
         yield
