@@ -106,7 +106,7 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
         self.order_key = order_key
         self._earlier_end = earlier_end  # the record of the end that the new run goes on from
 
-    def wait_for_completion(self, timeout: timedelta | None = None) -> None:  # type: ignore[override]
+    def wait_for_completion(self, longest_wait: timedelta | None = None) -> None:  # type: ignore[override]
         """Wait until the campaign is over, for days if need be. In an event loop this is `await_for_completion`.
 
         An archive that does not answer for a while is asked again.
@@ -115,17 +115,19 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
             JobFailed: it is over without complete results, or was canceled; the message says why.
             Overdue: timed out; the experiment is still running, and waiting again is safe.
         """
-        return in_loop_or_not(lambda: self._wait(timeout), lambda: self.await_for_completion(timeout))
+        return in_loop_or_not(
+            lambda: self._wait(longest_wait), lambda: self.await_for_completion(longest_wait)
+        )
 
-    def _wait(self, timeout: timedelta | None) -> None:
-        for pause_seconds in self._pauses(timeout):
+    def _wait(self, longest_wait: timedelta | None) -> None:
+        for pause_seconds in self._pauses(longest_wait):
             if self._is_over():
                 return
             time.sleep(pause_seconds)
 
-    async def await_for_completion(self, timeout: timedelta | None = None) -> None:
+    async def await_for_completion(self, longest_wait: timedelta | None = None) -> None:
         """`wait_for_completion` for async code; many may wait at once."""
-        for pause_seconds in self._pauses(timeout):
+        for pause_seconds in self._pauses(longest_wait):
             if await asyncio.to_thread(self._is_over):
                 return
             await asyncio.sleep(pause_seconds)
@@ -211,12 +213,12 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
             return None
         return f"flow run {run.name} is {run.state.name} and did not begin its campaign: {run.state.message}; {again}"
 
-    def _pauses(self, timeout: timedelta | None) -> Iterator[float]:
-        end = time.monotonic() + timeout.total_seconds() if timeout is not None else None
+    def _pauses(self, longest_wait: timedelta | None) -> Iterator[float]:
+        end = time.monotonic() + longest_wait.total_seconds() if longest_wait is not None else None
         for attempt in count():
             yield min(_FIRST_PAUSE_SECONDS * _PAUSE_FACTOR ** min(attempt, 20), _LONGEST_PAUSE_SECONDS)
             if end is not None and time.monotonic() >= end:
-                raise Overdue(f"experiment {self.order_key} has not ended within {timeout}; wait again")
+                raise Overdue(f"experiment {self.order_key} has not ended within {longest_wait}; wait again")
 
 
 def _open_log(job: AssayExperiment) -> CampaignLog:
