@@ -568,7 +568,7 @@ def test_a_ledger_that_fails_after_the_settlement_does_not_hide_it(world, caplog
         calls.append(1)
         raise OSError("disk full")
 
-    world.api.before = lambda: setattr(payment_ledger, "paid", broken)
+    world.api.before = lambda: setattr(payment_ledger, "record_paid", broken)
     assert world.settle(ledger=payment_ledger).state is PaymentState.SETTLED
     assert calls
     assert "is paid; that cannot be recorded now" in caplog.text
