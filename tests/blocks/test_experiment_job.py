@@ -201,7 +201,8 @@ def test_an_archive_that_does_not_answer_for_a_while_is_asked_again(job, monkeyp
     whole = experiment_run.CampaignLog.read
     monkeypatch.setattr(experiment_run.CampaignLog, "read", read)
     run.wait_for_completion()
-    assert len(no_pauses) == 2
+    assert not answers
+    assert len(no_pauses) >= 2  # other threads of the process pause too
 
 
 def test_patience_ends_the_wait_and_not_the_experiment(job):
