@@ -106,7 +106,7 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
         self.order_key = order_key
         self._earlier_end = earlier_end  # the record of the end that the new run goes on from
 
-    def wait_for_completion(self, longest_wait: timedelta | None = None) -> None:  # type: ignore[override]
+    def wait_for_completion(self, longest_wait: timedelta | None = None) -> None:  # type: ignore[override] # Prefect's is asynchronous too
         """Wait until the campaign is over, for days if need be. In an event loop this is `await_for_completion`.
 
         An archive that does not answer for a while is asked again.

@@ -58,7 +58,7 @@ class SpendingPolicy(StrictFields, Block):
         title="Ask before an order is sent again",
         description="Off by default: an order by quote whose response was lost, and that the service does not list, is sent "
         "again; at most one of the two is accepted and paid. A person is always asked about a self-service order. "
-        "On: a person is asked in both cases.",
+        "On: you are asked in both cases.",
     )
     answer_ceiling_cents: Cents = Field(
         default=10_000_000,

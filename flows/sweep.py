@@ -300,7 +300,7 @@ class _Sweep:
         if money is None:
             return self.before.open_money
         orders = Counter(item.kind for item in money.items)
-        return {kind.value: OpenSum(orders=orders[kind], cents=money.cents(kind)) for kind in OpenKind}
+        return {kind.value: OpenSum(orders=orders[kind], cents=money.sum_cents(kind)) for kind in OpenKind}
 
     def _save_problems(self) -> list[str]:
         """Save the problems, and send the events of new ones and of those that are over; returns them as lines."""

@@ -320,7 +320,7 @@ def test_status_shows_rounds_best_and_spending_from_the_loops_log(archive):
     log = log_of(archive, "egfr", StartedKind.LOOP, assay={"experiment_type": "affinity"})
     report = loop_status.read_rounds(archive, log)
     assert [(r.number, r.best) for r in report.rounds] == [(1, "K_D 2.00 nM"), (2, None)]
-    assert report.stop_message == "it goes on"
+    assert report.stop_message == "still running"
     console = Console(width=200, record=True, file=sys.stderr)
     console.print(loop_status.rounds_table(report))
     text = console.export_text()

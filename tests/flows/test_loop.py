@@ -354,7 +354,7 @@ def test_what_a_round_measures_is_in_the_log_with_all_that_was_proposed(loop):
     assert entry.fixed.choices[0].candidate.parents == ("p", "q")
     assert entry.fixed.choices[0].candidate.columns == {"score": "0.5"}
     assert "first 3 of 5" in entry.fixed.choices[0].reason
-    assert [c.name for c in loop_log.candidates(entry.fixed.pool)] == [f"r1-{i}" for i in range(5)]
+    assert [c.name for c in loop_log.read_candidates(entry.fixed.pool)] == [f"r1-{i}" for i in range(5)]
     kept = tables.read_proposals(loop_log.store, "", loop_log.loop_id)
     assert [(line.fate, line.candidates) for line in kept] == [("chosen", 3), ("not_reached", 2)]
 

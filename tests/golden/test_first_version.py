@@ -68,12 +68,12 @@ def test_the_results_command_shows_the_designs_of_the_archived_summary(archive, 
     shown = command("results", campaign_of(kind), "--archive", str(archive), "--json").json()["results"]
     columns = ("name", "outcome", "kd_M", "tm_C", "verdict", "aa_string")
 
-    def values(rows):
+    def pick_columns(rows):
         return [tuple(str(row[column] or "") for column in columns) for row in rows]
 
-    summary = values(read_csv(version.read("summary.csv")))
+    summary = pick_columns(read_csv(version.read("summary.csv")))
     assert len(summary) > 2
-    assert sorted(values(shown)) == sorted(summary)
+    assert sorted(pick_columns(shown)) == sorted(summary)
 
 
 def test_every_order_is_known_as_paid_once_with_its_amount(archive):

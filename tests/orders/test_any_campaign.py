@@ -187,7 +187,7 @@ class AnyCampaign(RuleBasedStateMachine):
 
     def the_lists_and_the_labs_ledgers_agree_to_the_cent(self):
         money = self.campaign.list_open_money().open_money
-        assert {kind: money.cents(kind) for kind in OpenKind} == self.campaign.booked_money()
+        assert {kind: money.sum_cents(kind) for kind in OpenKind} == self.campaign.booked_money()
 
     def teardown(self):
         if self.campaign is None:

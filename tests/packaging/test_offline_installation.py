@@ -15,7 +15,7 @@ OFFLINE = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_CONFIG_FILE": os.devnull
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
-def pip(python, line, folder, **environment):
+def run_pip(python, line, folder, **environment):
     program, *arguments = shlex.split(line)
     assert program == "pip"
     return subprocess.run(
@@ -38,16 +38,16 @@ def test_a_wheelhouse_installs_without_an_index(tmp_path):
             continue
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    downloaded = pip(sys.executable, download, tmp_path)
+    downloaded = run_pip(sys.executable, download, tmp_path)
     if "No matching distribution" in downloaded.stderr or "Connection" in downloaded.stderr:
         pytest.skip("no package index answers here")
     assert downloaded.returncode == 0, downloaded.stderr
-    built = pip(sys.executable, build, tmp_path)
+    built = run_pip(sys.executable, build, tmp_path)
     assert built.returncode == 0, built.stderr
 
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "offline"], check=True, timeout=60)
     python = tmp_path / "offline" / "bin" / "python"
-    installed = pip(python, install, tmp_path, **OFFLINE)
+    installed = run_pip(python, install, tmp_path, **OFFLINE)
     assert installed.returncode == 0, installed.stderr
     shown = subprocess.run(
         [python.parent / "prefect-assay", "--help"], capture_output=True, text=True, check=False, timeout=120

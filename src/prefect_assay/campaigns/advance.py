@@ -302,7 +302,7 @@ class _OrderActions:
     def count_allowed_repeats(self, action: Create) -> int | None:
         """Count the earlier orders of unknown outcome that a new one may follow; may ask a person.
 
-        None is any number, for orders that commit nothing. While a person is asked, the order is not searched for at length
+        None is any number, for orders that commit nothing. While the question is open, the order is not searched for at length
         at each look: `find` has searched for it.
         """
         state = self.order.ledger.state

@@ -27,7 +27,7 @@ def show_open_money(money: OpenMoney, *, nothing: str | None = None) -> None:
 def as_json(money: OpenMoney) -> dict[str, Any]:
     """The list for programs: sums in US cents by kind, the items, and what could not be read."""
     return {
-        "cents": {kind.value: money.cents(kind) for kind in OpenKind},
+        "cents": {kind.value: money.sum_cents(kind) for kind in OpenKind},
         "items": [item.model_dump(mode="json") for item in money.items],
         "notes": list(money.notes),
         "complete": money.complete,

@@ -225,11 +225,8 @@ def _refuse_native_chains(residues: Sequence[str], natives: Iterable[str], doubt
         if len(chains) > 1:
             counts.update(chain for chain in set(chains) if chain in fixed)
     for chain, count in counts.items():
-        where = next(
-            design.split(CHAIN_SEPARATOR).index(chain) + 1
-            for design in residues
-            if chain in design.split(CHAIN_SEPARATOR)
-        )
+        split = (design.split(CHAIN_SEPARATOR) for design in residues)
+        where = next(chains.index(chain) + 1 for chains in split if chain in chains)
         line = f"chain {where} of {count:,} of {many(len(residues), 'design')} ({_describe_chain(chain)}) equals the native input"
         if count > 1:
             doubts.refused.append(

@@ -49,7 +49,7 @@ _NOT_SHOWN: Final = (
     "an order was sent, its answer was lost, and the service shows no experiment of it: start the campaign again, which "
     "looks again before it orders"
 )
-_ENDED: Final = {
+_ENDED: Final[Mapping[str | None, str]] = {
     ExperimentStatus.DRAFT: "its quote was rejected or withdrawn",
     ExperimentStatus.CANCELED: "the experiment was canceled",
 }
@@ -255,8 +255,8 @@ class _Service:
         self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None
     ) -> OrderCheck:
         """No invoice can be paid: a quote waits, came to nothing, or the laboratory works without an invoice."""
-        if experiment.status in _ENDED:
-            return OrderCheck(ledger, None, ended=_ENDED[experiment.status])  # type: ignore[index]
+        if ended := _ENDED.get(experiment.status):
+            return OrderCheck(ledger, None, ended=ended)
         if not is_before_acceptance(experiment.status):
             return self._describe_unsure(ledger, experiment, invoice, _describe_stage(experiment))
         try:

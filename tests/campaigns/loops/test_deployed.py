@@ -187,6 +187,6 @@ def test_what_it_has_written_is_kept_as_it_was(loop_log):
     pool = deployed.proposed_pool(loop_log, 1, "design/gpu", ReadingOptions())
     assert pool.designs == 2
     address.write_text("name,sequence\na,ACDJ\n")
-    assert [c.columns for c in loop_log.candidates(pool)] == [{"score": "1"}, {"score": "2"}]
+    assert [c.columns for c in loop_log.read_candidates(pool)] == [{"score": "1"}, {"score": "2"}]
     with pytest.raises(InvalidSequences, match="'J'"):
         deployed.proposed_pool(loop_log, 1, "design/gpu", ReadingOptions())

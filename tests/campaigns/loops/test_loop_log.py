@@ -172,7 +172,7 @@ def test_designs_are_read_as_they_were_proposed(tmp_path):
         ("a", "ACD", {"score": "1"}),
         ("b", "ACE", {}),
     ]
-    assert [c.columns for c in loop_log.candidates(pool)] == [{"score": "1"}, {}]
+    assert [c.columns for c in loop_log.read_candidates(pool)] == [{"score": "1"}, {}]
     with pytest.raises(ConfigurationError, match="no round 2"):
         loop_log.designs(2, ReadingOptions())
 
@@ -196,7 +196,7 @@ def test_chosen_designs_keep_everything_that_is_ordered():
     (design,) = loop_log.designs(1, ReadingOptions()).items
     assert (design.control, design.metadata) == (True, {"type": "FAB"})
     assert design.attributes == {"method": "m", "parents": "p", "selection_reason": "best"}
-    assert list(loop_log.candidates(pool)) == [candidate]
+    assert list(loop_log.read_candidates(pool)) == [candidate]
 
 
 def test_a_damaged_pool_is_not_measured(tmp_path):

@@ -19,7 +19,7 @@ def read_clock(text: str) -> tuple[ClockMode, float]:
     """The mode of `--clock`, and the real seconds of a lab day, which only `scaled` needs.
 
     Raises:
-        ValueError: the text is none of the three.
+        ValueError: the text has another form.
     """
     word, _, rate = text.partition(":")
     mode: ClockMode | None = next((known for known in get_args(ClockMode) if known == word), None)

@@ -204,7 +204,11 @@ def _make_money_tile(contents: CampaignContents) -> tuple[Tile, bool]:
     others = money.model_copy(update={"items": tuple(item for item in money.items if item not in owed)})
     more = "" if is_known else "some invoices without an amount"
     parts = (f"still to be paid, {without_vat}", more, f"{paid} paid", others.line, also)
-    value = usd(money.cents(OpenKind.TO_PAY)) if is_known or money.cents(OpenKind.TO_PAY) else "not known yet"
+    value = (
+        usd(money.sum_cents(OpenKind.TO_PAY))
+        if is_known or money.sum_cents(OpenKind.TO_PAY)
+        else "not known yet"
+    )
     return Tile(value=value, meaning="; ".join(filter(None, parts)), warns=True), True
 
 

@@ -52,7 +52,7 @@ _BESIDE: Final = re.compile(
 )
 
 _NO_VALUE: Final = frozenset({Call.NOT_STATED, Call.UNKNOWN, Call.IN_PROGRESS})
-_DASHES: Final = frozenset({"-", "–"})  # noqa: RUF001
+_DASHES: Final = frozenset({"-", "–"})  # noqa: RUF001 - people write both
 # Words for a sign that are not read: a column of them next to a K_D is refused, because its limits would count as values.
 _UNREAD_SIGNS: Final = frozenset(
     [
@@ -246,12 +246,12 @@ def read_affinities(
     unit: str | None = None,
     delimiter: str | None = None,
 ) -> tuple[list[Affinity], list[str]]:
-    """What each row says of K_D, and notes on what was decided and on what was not read.
+    """Read the K_D of each row; the notes say what was decided and what was left unread.
 
     Args:
         titles: of the columns.
         rows: cells below the titles.
-        unit: the unit of the numbers, whatever the title says of it.
+        unit: the unit of the numbers; it overrides the unit in the title.
         delimiter: of the table: where cells are separated by `;`, points may separate thousands.
 
     Raises:

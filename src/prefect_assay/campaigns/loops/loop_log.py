@@ -238,8 +238,8 @@ class LoopLog:
                 raise ArchiveError(f"{self.store.location(key)} has changed; restore it from a backup")
             yield path
 
-    def candidates(self, pool: PoolFile) -> Iterator[Candidate]:
-        """Every proposed design of a round, whether it was chosen or not."""
+    def read_candidates(self, pool: PoolFile) -> Iterator[Candidate]:
+        """Read every proposed design of a round, whether it was chosen or not."""
         with self.opened_pool(pool) as path:
             if path.suffix == CANDIDATES_SUFFIX:
                 with path.open(encoding="utf-8") as lines:
@@ -250,7 +250,7 @@ class LoopLog:
     def proposed(self, fixed: RoundFixed) -> Pool:
         """The pool of a round as it was when the round was fixed: `fixed.fates` is in its order."""
         if fixed.pool.key.endswith(CANDIDATES_SUFFIX):
-            return pool_of(self.candidates(fixed.pool), fixed.pool.name)
+            return pool_of(self.read_candidates(fixed.pool), fixed.pool.name)
         with self.opened_pool(fixed.pool) as path:
             return read_pool(str(path), reading=fixed.reading)
 

@@ -13,6 +13,7 @@ from typing import Final
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import BlockDocument
 
+from prefect_assay.blocks.block_references import list_documents
 from prefect_assay.blocks.wallets import WALLETS, PaymentWallet
 from prefect_assay.campaigns.problems import find, kinds
 from prefect_assay.campaigns.problems.problem import AlertLimits, Problem
@@ -246,9 +247,7 @@ class Problems:
             error
             for kind in WALLETS
             if kind.has_balance
-            for document in client.read_block_documents_by_type(
-                kind.get_block_type_slug(), include_secrets=True
-            )
+            for document in list_documents(client, kind.get_block_type_slug(), include_secrets=True)
             if (error := self._read_wallet(kind, document))
         ]
         if failures:

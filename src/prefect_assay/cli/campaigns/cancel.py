@@ -151,7 +151,7 @@ def _show(reports: Sequence[StopReport], runs: Sequence[FlowRun], money: OpenMon
     # The ledgers also have the orders of rounds that were over.
     billed = sum(report.billed_cents for report in reports)
     paid = sum(report.paid_cents for report in reports)
-    unpaid = max(money.cents(OpenKind.TO_PAY), billed - paid)
+    unpaid = max(money.sum_cents(OpenKind.TO_PAY), billed - paid)
     settled = max(sum(money.paid.values()), paid)
     if unpaid or settled:
         make_plain_console().print(

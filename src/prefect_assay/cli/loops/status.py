@@ -33,7 +33,7 @@ def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
     if state.stopped is not None:
         message = f"canceled by {state.stopped.person}"
     else:
-        message = state.over.words if state.over else "it goes on"
+        message = state.over.words if state.over else "still running"
     return _with_spent(loop_report(log.name, rounds, objective, stop_message=message), log)
 
 

@@ -45,7 +45,7 @@ def run_lab(
     `assay-lab`.
 
     Raises:
-        InputError: `clock` is none that the lab has.
+        InputError: the lab does not have this `clock`.
         ConfigurationError: the lab is not installed, or has ended.
     """
     if importlib.util.find_spec("assay_lab") is None:

@@ -41,7 +41,7 @@ class _Decoded:
         if wide:
             notes.append("read as UTF-16 text")
 
-    def decode(self, data: bytes) -> str:
+    def decode_block(self, data: bytes) -> str:
         """Text of a block; Windows-1252 from the first byte on that is not UTF-8, if it is that."""
         text = self._decoder.decode(data, final=not data)
         if text.isascii() or self._western is False:
@@ -75,7 +75,7 @@ def read_blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
     data = stream.read(_BLOCK)
     decoded = _Decoded(data[:2], notes)
     while True:
-        text = decoded.decode(data)
+        text = decoded.decode_block(data)
         text, fault = _up_to_fault(text, left)
         left -= len(text)
         found = (rest + text).split("\n")

@@ -85,7 +85,7 @@ class OpenMoney(StoredModel):
     complete: bool = True
     paid: dict[str, int] = {}  # noqa: RUF012 - pydantic copies it; what was paid by campaign, in US cents
 
-    def cents(self, kind: OpenKind) -> int:
+    def sum_cents(self, kind: OpenKind) -> int:
         """The sum of a kind, as far as its amounts are known."""
         return sum(item.amount_cents or 0 for item in self.items if item.kind is kind)
 
@@ -111,7 +111,7 @@ class OpenMoney(StoredModel):
                 yield f"{vague} {words}"
             else:
                 more = f" and {vague} without an amount" if vague else ""
-                yield f"{usd(self.cents(kind))}{more} {words}"
+                yield f"{usd(self.sum_cents(kind))}{more} {words}"
 
 
 def merge_open_money(parts: Iterable[OpenMoney]) -> OpenMoney:
