@@ -62,9 +62,7 @@ def ours(given):
         assay=Assay(target=given["target"]),
         account=AssayAccount(
             credentials=AssayCredentials(base_url=given["base_url"], token=given["token"]),
-            policy=SpendingPolicy(
-                accept_quotes=True, per_experiment_cents=2_000_000, per_campaign_cents=5_000_000
-            ),
+            policy=SpendingPolicy(accept_quotes=True, per_experiment_usd=20_000, per_campaign_usd=50_000),
             archive=LocalArchive(root=given["archive"]),
         ),
         spend_up_to_usd=50_000,

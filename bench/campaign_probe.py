@@ -65,10 +65,10 @@ def saved_blocks(stack, archive):
         "credentials": AssayCredentials(base_url=stack.lab.base_url, token=stack.lab.token),
         "policy": SpendingPolicy(
             accept_quotes=True,
-            per_experiment_cents=2_000_000,
-            per_campaign_cents=5_000_000,
+            per_experiment_usd=20_000,
+            per_campaign_usd=50_000,
             machine_payments=True,
-            rolling_cents=50_000_000,
+            rolling_usd=500_000,
         ),
         "wallet": X402Wallet(
             private_key="0x" + "1" * 64, networks=[rail.network], assets=[rail.asset], pay_to=[rail.pay_to]

@@ -174,9 +174,7 @@ def installation(folder: Path, *, python_path: Path | None = None, **options: An
 def _parameters(stack: LocalStack, folder: Path) -> dict[str, Any]:
     blocks = {
         "credentials": AssayCredentials(base_url=stack.lab.base_url, token=stack.lab.token),
-        "policy": SpendingPolicy(
-            accept_quotes=True, per_experiment_cents=2_000_000, per_campaign_cents=5_000_000
-        ),
+        "policy": SpendingPolicy(accept_quotes=True, per_experiment_usd=20_000, per_campaign_usd=50_000),
         "webhook": WebhookEndpoint(url=stack.receiver_url, signing_key=stack.signing_key),
         "archive": LocalArchive(root=str(folder / "archive")),
     }

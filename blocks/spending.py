@@ -1,4 +1,4 @@
-"""`SpendingPolicy`: what may be spent without approval. Amounts are integer US cents, excluding VAT."""
+"""`SpendingPolicy`: what may be spent without approval. Amounts are in USD with at most two decimals, excluding VAT."""
 
 from typing import Self
 
@@ -6,7 +6,7 @@ from prefect.blocks.core import Block
 from pydantic import Field, model_validator
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, link_logo
-from prefect_assay.service.bounds import Cents
+from prefect_assay.designs.options import Usd, usd_to_cents
 
 
 class SpendingPolicy(StrictFields, Block):
@@ -16,7 +16,7 @@ class SpendingPolicy(StrictFields, Block):
         ```python
         from prefect_assay.blocks import SpendingPolicy
 
-        SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000).save("BLOCK_NAME")
+        SpendingPolicy(per_experiment_usd=5_000, per_campaign_usd=20_000).save("BLOCK_NAME")
         policy = SpendingPolicy.load("BLOCK_NAME")
         ```
     """
@@ -27,17 +27,17 @@ class SpendingPolicy(StrictFields, Block):
     _documentation_url = DOCUMENTATION
     _logo_url = link_logo("process")
 
-    per_experiment_cents: Cents = Field(
-        title="Cap per experiment (cents)",
-        description="An experiment that costs more asks for approval. In US cents: 500000 is 5,000.00 USD.",
+    per_experiment_usd: Usd = Field(
+        title="Cap per experiment (USD)",
+        description="An experiment that costs more asks for approval.",
     )
-    per_campaign_cents: Cents = Field(
-        title="Cap per campaign (cents)",
+    per_campaign_usd: Usd = Field(
+        title="Cap per campaign (USD)",
         description="A campaign whose experiments cost more in total asks for approval, once for all.",
     )
-    rolling_cents: Cents | None = Field(
+    rolling_usd: Usd | None = Field(
         default=None,
-        title="Rolling cap for machine payments (cents)",
+        title="Rolling cap for machine payments (USD)",
         description="A machine payment that takes the sum of the last days above this asks for approval. Needed to allow machine payments.",
     )
     rolling_days: int = Field(
@@ -60,16 +60,16 @@ class SpendingPolicy(StrictFields, Block):
         "again; at most one of the two is accepted and paid. A person is always asked about a self-service order. "
         "On: you are asked in both cases.",
     )
-    answer_ceiling_cents: Cents = Field(
-        default=10_000_000,
-        title="Ceiling for answers (cents)",
-        description="No answer to a question approves more than this, whoever answers. In US cents: 10000000 is 100,000.00 USD.",
+    answer_ceiling_usd: Usd = Field(
+        default=100_000,
+        title="Ceiling for answers (USD)",
+        description="No answer to a question approves more than this, whoever answers.",
     )
-    second_person_above_cents: Cents | None = Field(
+    second_person_above_usd: Usd | None = Field(
         default=None,
-        title="Two persons above (cents)",
+        title="Two persons above (USD)",
         description="A campaign or an experiment that costs more needs the answer of another person than the one who asks "
-        "for it. In US cents; empty: one person is enough.",
+        "for it. Empty: one person is enough.",
     )
     approval_hours: float = Field(
         default=72,
@@ -85,6 +85,26 @@ class SpendingPolicy(StrictFields, Block):
     )
 
     @property
+    def per_experiment_cents(self) -> int:
+        return usd_to_cents(self.per_experiment_usd)
+
+    @property
+    def per_campaign_cents(self) -> int:
+        return usd_to_cents(self.per_campaign_usd)
+
+    @property
+    def rolling_cents(self) -> int | None:
+        return None if self.rolling_usd is None else usd_to_cents(self.rolling_usd)
+
+    @property
+    def answer_ceiling_cents(self) -> int:
+        return usd_to_cents(self.answer_ceiling_usd)
+
+    @property
+    def second_person_above_cents(self) -> int | None:
+        return None if self.second_person_above_usd is None else usd_to_cents(self.second_person_above_usd)
+
+    @property
     def unasked_limit_cents(self) -> int:
         """The most that a campaign may cost without a question to a person."""
         return min(
@@ -93,8 +113,6 @@ class SpendingPolicy(StrictFields, Block):
 
     @model_validator(mode="after")
     def _machine_payments_need_a_rolling_cap(self) -> Self:
-        if self.machine_payments and self.rolling_cents is None:
-            raise ValueError(
-                "machine_payments needs rolling_cents: set the sum that a month may cost at most"
-            )
+        if self.machine_payments and self.rolling_usd is None:
+            raise ValueError("machine_payments needs rolling_usd: set the sum that a month may cost at most")
         return self

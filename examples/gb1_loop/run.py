@@ -91,7 +91,7 @@ def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
             ),
             account=AssayAccount(
                 credentials=AssayCredentials(base_url=lab.base_url, token=lab.token),
-                policy=SpendingPolicy(per_experiment_cents=CAP_CENTS, per_campaign_cents=CAP_CENTS),
+                policy=SpendingPolicy(per_experiment_usd=CAP_CENTS / 100, per_campaign_usd=CAP_CENTS / 100),
                 archive=LocalArchive(root=str(folder / "archive")),
             ),
             budget_usd=CAP_CENTS / 100,

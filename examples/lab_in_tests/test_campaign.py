@@ -15,7 +15,7 @@ ASSAY = Assay(experiment_type="screening", target="Human EGFR, extracellular dom
 def account(local_lab, tmp_path):
     return AssayAccount(
         credentials=AssayCredentials(base_url=local_lab.base_url, token=local_lab.token),
-        policy=SpendingPolicy(per_experiment_cents=100_000, per_campaign_cents=100_000),
+        policy=SpendingPolicy(per_experiment_usd=1_000, per_campaign_usd=1_000),
         archive=LocalArchive(root=str(tmp_path / "archive")),
     )
 
@@ -36,7 +36,7 @@ def test_a_campaign_is_ordered_once_however_often_it_starts(local_lab, account):
 
 
 def test_an_order_over_the_cap_is_refused_before_it_costs_money(local_lab, account):
-    account.policy = SpendingPolicy(per_experiment_cents=100, per_campaign_cents=100)
+    account.policy = SpendingPolicy(per_experiment_usd=1, per_campaign_usd=1)
     with pytest.raises(AssayError):
         campaign(designs=DESIGNS, assay=ASSAY, account=account, spend_up_to_usd=1, campaign_id="mine")
     assert count_orders(local_lab) == 0

@@ -108,9 +108,9 @@ def main(folder: Path) -> None:
         credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
         policy = SpendingPolicy(
             machine_payments=True,
-            per_experiment_cents=100_000,
-            per_campaign_cents=100_000,
-            rolling_cents=100_000,
+            per_experiment_usd=1_000,
+            per_campaign_usd=1_000,
+            rolling_usd=1_000,
         )
         archive = LocalArchive(root=str(folder))
         print("archived:", measure(credentials, policy, wallet, archive))

@@ -22,7 +22,7 @@ from prefect_assay.blocks import (
 CANARY = "canary-canary-canary-canary-canary-canary"
 FIELDS = {
     AssayCredentials: {"base_url": "https://lab.example", "token": CANARY},
-    SpendingPolicy: {"per_experiment_cents": 1, "per_campaign_cents": 2},
+    SpendingPolicy: {"per_experiment_usd": 0.01, "per_campaign_usd": 0.02},
     X402Wallet: {"private_key": CANARY, "networks": ["eip155:8453"], "assets": ["0xa"], "pay_to": ["0xb"]},
     SharedPaymentTokens: {
         "issuer_url": "https://issuer.example",

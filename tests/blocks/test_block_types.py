@@ -48,7 +48,7 @@ def lab():
 def documents(lab, monkeypatch, tmp_path):
     """Saved blocks, in memory."""
     credentials = blocks.AssayCredentials(base_url=lab.base_url, token=lab.token)
-    policy = blocks.SpendingPolicy(per_experiment_cents=100, per_campaign_cents=100)
+    policy = blocks.SpendingPolicy(per_experiment_usd=1, per_campaign_usd=1)
     archive = blocks.LocalArchive(root=str(tmp_path))
     account = blocks.AssayAccount(credentials=credentials, policy=policy, archive=archive)
     saved = {(type(made), "BLOCK_NAME"): made for made in (credentials, policy, archive, account)}

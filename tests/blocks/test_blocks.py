@@ -168,17 +168,17 @@ def test_a_webhook_endpoint_gives_every_order_a_secret_of_its_own():
 
 
 def test_machine_payments_need_a_rolling_cap():
-    with pytest.raises(ValidationError, match="rolling_cents"):
-        SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, machine_payments=True)
-    policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
+    with pytest.raises(ValidationError, match="rolling_usd"):
+        SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01, machine_payments=True)
+    policy = SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01)
     assert (policy.machine_payments, policy.accept_quotes) == (False, False)
     assert policy.answer_ceiling_cents == 10_000_000
 
 
-@pytest.mark.parametrize("ceiling", [-1, 10**16, 1.5, None])
+@pytest.mark.parametrize("ceiling", [-1, 10**14, 1.005, None])
 def test_the_ceiling_of_answers_is_an_amount_and_always_there(ceiling):
-    with pytest.raises(ValidationError, match="answer_ceiling_cents"):
-        SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, answer_ceiling_cents=ceiling)
+    with pytest.raises(ValidationError, match="answer_ceiling_usd"):
+        SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01, answer_ceiling_usd=ceiling)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from prefect_assay.tasks.pay import require_rail
 from support.services.issuer import ISSUER_KEY, issuer_server
 
 LIMITS = TokenLimits(currency="usd", max_amount=5000, expires_at=1_800_000_000, network_id="profile_1")
-POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, rolling_cents=1, machine_payments=True)
+POLICY = SpendingPolicy(
+    per_experiment_usd=0.01, per_campaign_usd=0.01, rolling_usd=0.01, machine_payments=True
+)
 
 
 @pytest.fixture(scope="module")

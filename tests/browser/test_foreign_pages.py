@@ -45,7 +45,7 @@ TRIALS = """async ({api, block, quote, lab, receiver}) => {
       for (const cache of ['default', 'force-cache']) await send(url, {mode, cache})
   }
   const json = {'Content-Type': 'application/json'}
-  const raised = JSON.stringify({data: {per_experiment_cents: 99999999}})
+  const raised = JSON.stringify({data: {per_experiment_usd: 999999}})
   await send(`${api}/block_documents/${block}`, {method: 'PATCH', headers: json, body: raised})
   await send(`${api}/block_documents/${block}`, {method: 'DELETE'})
   for (const path of ['events/out', 'logs/out', 'events/in']) await attempt(path, () => new Promise((done) => {
@@ -94,7 +94,7 @@ class Page(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def prey(world):
     """What a page would like to have: a policy, an open quote, and where to send."""
-    policy = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=500_000)
+    policy = SpendingPolicy(per_experiment_usd=5_000, per_campaign_usd=5_000)
     block = policy.save("prey", overwrite=True)
     lab = world.stack.lab
     with lab.http() as http:
@@ -133,7 +133,7 @@ def unharmed(world, prey):
     with open_prefect_http(prey["api"]) as api:
         assert api.post("/variables/filter", json={}).json() == []
         block = api.get(f"/block_documents/{prey['block']}").json()
-    assert block["data"]["per_experiment_cents"] == 500_000
+    assert block["data"]["per_experiment_usd"] == 5_000
     with world.stack.lab.http() as http:
         assert http.get(f"/experiments/{prey['experiment']}").json()["status"] == "quote_sent"
 

@@ -75,7 +75,7 @@ def a_campaign(lab, folder, *, target=EGFR, designs=1, method=PaymentMethod.X402
     account = make_account(
         base_url=lab.base_url,
         token=lab.token,
-        policy={"machine_payments": True, "rolling_cents": 50_000_000, "accept_quotes": True} | policy,
+        policy={"machine_payments": True, "rolling_usd": 500_000, "accept_quotes": True} | policy,
         archive=folder,
         payment_method=method,
         wallet=X402Wallet(
@@ -262,7 +262,7 @@ def test_a_quote_within_the_caps_is_accepted_and_billed(lab, tmp_path):
 
 
 def test_a_quote_over_the_cap_is_a_question_while_the_other_order_goes_on(lab, tmp_path):
-    campaign = a_campaign(lab, tmp_path, target=UNPRICED, designs=2, per_experiment_cents=100)
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED, designs=2, per_experiment_usd=1)
     assert quoted(lab, campaign) == [Stage.ASKS, Stage.ASKS]
     question = answer(campaign, "approve")
     assert question.amount_cents > 100

@@ -26,7 +26,7 @@ def show(campaign):
     """The artifact of a campaign that has no price yet."""
     prices = {key: OrderPrice(PurchaseState.NEW) for key in campaign.order_keys}
     account = AccountIdentity(service="http://lab", organisation="org", simulated=True)
-    policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
+    policy = SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01)
     facts = PurchaseFacts(
         plan=campaign,
         account=account,

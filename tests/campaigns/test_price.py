@@ -140,7 +140,9 @@ def test_what_was_said_before_is_recorded_as_that(lab, tmp_path):
 
 def test_above_an_amount_whoever_asks_is_refused_and_another_person_is_not(lab, tmp_path, monkeypatch):
     form = Form(monkeypatch, (APPROVE, "ada "), (APPROVE, ""), (APPROVE, "Grace"))
-    placed = orders(lab, tmp_path, unasked_cents=10 * PRICE_CENTS, second_person_above_cents=PRICE_CENTS - 1)
+    placed = orders(
+        lab, tmp_path, unasked_cents=10 * PRICE_CENTS, second_person_above_usd=(PRICE_CENTS - 1) / 100
+    )
     approve_orders(placed, "lab")
     assert placed[0].ledger.read().approved.approver == "Grace"
     assert len(set(form.keys)) == 3, "each answer has a form of its own"
@@ -152,13 +154,13 @@ def test_above_an_amount_whoever_asks_is_refused_and_another_person_is_not(lab, 
 
 
 def test_below_that_amount_one_person_is_enough(lab, tmp_path):
-    placed = orders(lab, tmp_path, unasked_cents=10 * PRICE_CENTS, second_person_above_cents=PRICE_CENTS)
+    placed = orders(lab, tmp_path, unasked_cents=10 * PRICE_CENTS, second_person_above_usd=PRICE_CENTS / 100)
     approve_orders(placed, "lab")
     assert placed[0].log.read().open_questions == {}
 
 
 def test_two_persons_need_a_name_and_a_run_that_can_ask(lab, tmp_path):
-    rule = {"second_person_above_cents": 1, "unasked_cents": 10 * PRICE_CENTS}
+    rule = {"second_person_above_usd": 0.01, "unasked_cents": 10 * PRICE_CENTS}
     with pytest.raises(ConfigurationError, match="who asks for it is not known, and nothing was ordered"):
         approve_orders(orders(lab, tmp_path, requester=None, **rule), "lab")
     with pytest.raises(BudgetExceeded, match="so that another person is asked"):
@@ -166,8 +168,8 @@ def test_two_persons_need_a_name_and_a_run_that_can_ask(lab, tmp_path):
 
 
 def test_no_answer_may_approve_more_than_the_ceiling(lab, tmp_path):
-    placed = orders(lab, tmp_path, answer_ceiling_cents=2)
-    with pytest.raises(BudgetExceeded, match="answer_ceiling_cents"):
+    placed = orders(lab, tmp_path, answer_ceiling_usd=0.02)
+    with pytest.raises(BudgetExceeded, match="answer_ceiling_usd"):
         approve_orders(placed, "lab")
     assert placed[0].log.read().open_questions == {}
 

@@ -40,7 +40,7 @@ from prefect_assay.tasks.read import plan_campaign
 
 CORE = "MKVLAAEIEKWLEEAKKLIEEAKKLAEEGRLE"
 TARGET = Target(id="11111111-1111-4111-8111-111111111111", name="PD-L1")
-POLICY = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000)
+POLICY = SpendingPolicy(per_experiment_usd=5_000, per_campaign_usd=20_000)
 
 
 def design(number, **changes):
@@ -154,17 +154,17 @@ def test_amount_that_was_said_is_the_approval_to_the_cent(unasked, words):
 
 
 def test_caps_two_persons_and_ceiling_are_named_before_the_price_is_asked():
-    two = POLICY.model_copy(update={"second_person_above_cents": 4499})
+    two = POLICY.model_copy(update={"second_person_above_usd": 44.99})
     assert "another person than Ada" in summary(policy=two, requester="Ada", unasked_cents=9000).asked
     assert "two persons above 44.99 USD" in purchase_rows(summary(policy=two))["caps"]
-    low = POLICY.model_copy(update={"per_campaign_cents": 4499})
+    low = POLICY.model_copy(update={"per_campaign_usd": 44.99})
     assert "over the cap per campaign, 44.99 USD" in summary(policy=low, unasked_cents=9000).asked
-    single = POLICY.model_copy(update={"per_experiment_cents": 4499})
+    single = POLICY.model_copy(update={"per_experiment_usd": 44.99})
     assert (
         "before the order of experiment 1: over the cap per experiment"
         in summary(policy=single, unasked_cents=4500).asked
     )
-    none = POLICY.model_copy(update={"answer_ceiling_cents": 4499})
+    none = POLICY.model_copy(update={"answer_ceiling_usd": 44.99})
     assert summary(policy=none).asked.startswith("nothing is ordered: no answer may approve more than 44.99")
 
 

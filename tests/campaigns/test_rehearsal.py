@@ -65,7 +65,7 @@ PROBLEMS = {
 def account_of(base_url, token, folder, *, provider="provider", webhook=None):
     return AssayAccount(
         credentials=AssayCredentials(base_url=base_url, token=token, provider_word=provider),
-        policy=SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000),
+        policy=SpendingPolicy(per_experiment_usd=5_000, per_campaign_usd=20_000),
         archive=LocalArchive(root=str(folder)),
         wallet=SharedPaymentTokens(
             issuer_url="http://127.0.0.1:9/issue", issuer_key=ISSUER_KEY, network_ids=["profile_1"]
@@ -293,15 +293,15 @@ def test_the_bundle_has_nothing_of_the_user(variant, tmp_path):
     [
         ({}, [262_800], "within the caps of 5,000.00 USD per experiment and 20,000.00 USD per campaign"),
         (
-            {"per_experiment_cents": 150_000},
+            {"per_experiment_usd": 1_500},
             [100_000, 262_800],
             "and you will be asked about experiment 2 (2,628.00 USD): over the cap per experiment of 1,500.00 USD",
         ),
-        ({"per_campaign_cents": 262_799}, [262_800], "it is over the cap per campaign of 2,627.99 USD"),
-        ({"second_person_above_cents": 262_799}, [262_800], "another person will be asked"),
-        ({"answer_ceiling_cents": 262_799}, [262_800], "no answer may approve more than 2,627.99 USD"),
+        ({"per_campaign_usd": 2627.99}, [262_800], "it is over the cap per campaign of 2,627.99 USD"),
+        ({"second_person_above_usd": 2627.99}, [262_800], "another person will be asked"),
+        ({"answer_ceiling_usd": 2627.99}, [262_800], "no answer may approve more than 2,627.99 USD"),
     ],
 )
 def test_the_price_is_compared_with_every_cap(changes, prices, words):
-    policy = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000)
+    policy = SpendingPolicy(per_experiment_usd=5_000, per_campaign_usd=20_000)
     assert words in _describe_limit(policy.model_copy(update=changes), prices)

@@ -47,7 +47,7 @@ pytestmark = pytest.mark.timeout(300)
 NOW = datetime.now(UTC)
 CLOSED = "http://127.0.0.1:9"  # no process listens on the discard port
 POOL = "assay"
-POLICY = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000)
+POLICY = SpendingPolicy(per_experiment_usd=5_000, per_campaign_usd=20_000)
 
 
 @pytest.fixture(scope="module")

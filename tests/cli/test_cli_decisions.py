@@ -61,7 +61,7 @@ def world(server, lab, tmp_path, monkeypatch):
     for document in server.read_block_documents_by_type(LocalArchive.get_block_type_slug()):
         server.delete_block_document(document.id)
     name = f"b-{uuid4().hex[:6]}"
-    policy = {"per_experiment_cents": 1, "per_campaign_cents": 1, "answer_ceiling_cents": 100_000}
+    policy = {"per_experiment_usd": 0.01, "per_campaign_usd": 0.01, "answer_ceiling_usd": 1_000}
     account = make_account(base_url=lab.base_url, token=lab.token, archive=tmp_path, policy=policy)
     save_account(account, name)
     archive = account.archive

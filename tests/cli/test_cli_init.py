@@ -168,9 +168,9 @@ def test_a_bucket_is_probed_before_it_is_saved(lab, saved, tmp_path, monkeypatch
 MINE = {
     AssayCredentials: {"provider_word": "acme", "service_word": "Acme", "max_package_gb": 3},
     SpendingPolicy: {
-        "per_experiment_cents": 50_050,
-        "per_campaign_cents": 200_000,
-        "rolling_cents": 300_000,
+        "per_experiment_usd": 500.5,
+        "per_campaign_usd": 2_000,
+        "rolling_usd": 3_000,
         "machine_payments": True,
         "accept_quotes": True,
         "ask_before_reordering": True,
@@ -254,7 +254,7 @@ def test_what_is_given_changes_these_fields_alone(mine, lab, monkeypatch):
     account = mine[AssayAccount, "main"]
     assert (account.owner, account.purchase_order, account.cost_centre) == ("Noa", "PO-1", None)
     policy, archive = mine[SpendingPolicy, "main"], mine[S3Archive, "main"]
-    wanted = MINE[SpendingPolicy] | {"per_campaign_cents": 300_000}
+    wanted = MINE[SpendingPolicy] | {"per_campaign_usd": 3_000}
     assert {name: getattr(policy, name) for name in wanted} == wanted
     assert archive.secret_access_key.get_secret_value() == "not for the screen"
     assert archive.session_token.get_secret_value() == "neither"
@@ -521,7 +521,7 @@ def test_a_missing_account_or_archive_names_init(monkeypatch):
 
 
 def test_a_block_that_is_not_valid_is_an_error_that_names_block_and_field(monkeypatch):
-    saved = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
+    saved = SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01)
 
     def load(kind, _name):
         document = BlockDocument.model_construct(
@@ -530,5 +530,5 @@ def test_a_block_that_is_not_valid_is_an_error_that_names_block_and_field(monkey
         return kind._load_from_block_document(document)
 
     monkeypatch.setattr(Block, "load", classmethod(load))
-    with pytest.raises(ConfigurationError, match=r"assay-spending-policy/main is not valid .* rolling_cents"):
+    with pytest.raises(ConfigurationError, match=r"assay-spending-policy/main is not valid .* rolling_usd"):
         prefect_api.find_block(SpendingPolicy, "main")

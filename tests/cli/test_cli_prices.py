@@ -142,7 +142,7 @@ def test_what_is_ordered_by_quote_says_so(designs, capsys, assay, remark):
 
 
 def test_an_estimate_shows_caps_and_who_is_asked_at_80_columns(account, designs, capsys, monkeypatch):
-    policy = {"per_experiment_cents": 40_000, "per_campaign_cents": 100_000}
+    policy = {"per_experiment_usd": 400, "per_campaign_usd": 1_000}
     capped = account.model_copy(update={"policy": account.policy.model_copy(update=policy)})
     monkeypatch.setattr(estimates, "saved_account", lambda _name: capped)
     monkeypatch.setenv("COLUMNS", "80")

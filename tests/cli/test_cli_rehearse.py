@@ -24,7 +24,7 @@ def saved(lab, tmp_path_factory):
         for name, token in (("main", lab.token), ("stranger", "token_of_a_stranger")):
             AssayAccount(
                 credentials=AssayCredentials(base_url=lab.base_url, token=token),
-                policy=SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000),
+                policy=SpendingPolicy(per_experiment_usd=5_000, per_campaign_usd=20_000),
                 archive=LocalArchive(root=str(tmp_path_factory.mktemp("archive"))),
             ).save(name)
         yield

@@ -33,7 +33,7 @@ from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.campaign_records import some_terms
 
 NOW = datetime.now(UTC)
-POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, rolling_cents=20_000, rolling_days=7)
+POLICY = SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01, rolling_usd=200, rolling_days=7)
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_the_last_line_has_the_sum_of_machine_payments_and_the_rest_of_the_cap(a
     )
     assert show().splitlines()[-1] == "62.48 USD paid by machine in the last 30 days."
     assert show(days=1).splitlines()[-1] == "50.01 USD paid by machine in the last 1 day."
-    tight = POLICY.model_copy(update={"rolling_cents": 100})
+    tight = POLICY.model_copy(update={"rolling_usd": 1})
     assert show(tight).splitlines()[-1].endswith("of 1.00 USD allowed: 0.00 USD left.")
 
 

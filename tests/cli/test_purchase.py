@@ -39,7 +39,7 @@ class Shop:
             base_url=lab.base_url,
             token=lab.token,
             archive=folder / "archive",
-            policy={"per_experiment_cents": 500_000, "per_campaign_cents": 2_000_000},
+            policy={"per_experiment_usd": 5_000, "per_campaign_usd": 20_000},
         )
         self.started = []
         self.designs = folder / "designs.fasta"
@@ -134,7 +134,7 @@ def test_what_it_costs_and_who_pays(shop):
 
 
 def test_who_is_asked_over_a_cap_and_about_a_quote(shop):
-    policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, accept_quotes=False)
+    policy = SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01, accept_quotes=False)
     shop.account = shop.account.model_copy(update={"policy": policy})
     over = "a person, before anything is ordered: it is over the cap per campaign, 0.01 USD"
     assert row(shop.run().stderr, "asked").startswith(over)

@@ -21,7 +21,7 @@ def test_a_job_of_384_long_designs_is_ordered_by_its_archived_plan_and_woken(wor
     drawn = random.Random(1)
     designs = ["".join(drawn.choices("ACDEFGHIKLMNPQRSTVWY", k=1400)) for _ in range(384)]
     text = "".join(f">d{number}\n{residues}\n" for number, residues in enumerate(designs))
-    policy = SpendingPolicy(per_experiment_cents=10**9, per_campaign_cents=10**9, accept_quotes=True)
+    policy = SpendingPolicy(per_experiment_usd=10**7, per_campaign_usd=10**7, accept_quotes=True)
     policy.save("large", overwrite=True)
     parts = {"credentials": world.credentials, "policy": policy, "archive": world.archive}
     parameters = {

@@ -48,7 +48,7 @@ def parameters_of(world, **changes):
         ({"credentials": ("http://127.0.0.1:9", "t")}, ServiceUnavailable, ":9"),
         ({"credentials": (None, WRONG_TOKEN)}, Unauthorized, None),
         (
-            {"policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=10**7), **BY_INVOICE},
+            {"policy": SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=10**5), **BY_INVOICE},
             DecisionNeeded,
             "its deployment",
         ),

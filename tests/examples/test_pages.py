@@ -64,7 +64,7 @@ def test_the_price_is_shown_as_on_the_page(tmp_path, monkeypatch):
             base_url=lab.base_url,
             token=lab.token,
             archive=tmp_path,
-            policy={"per_experiment_cents": 500_000, "per_campaign_cents": 2_000_000},
+            policy={"per_experiment_usd": 5_000, "per_campaign_usd": 20_000},
         )
         account._block_document_name = "main"
         monkeypatch.setattr(estimate, "saved_account", lambda _: account)

@@ -115,8 +115,8 @@ HUGE = 99999999999999999999
         lambda: Assay(parameters={"x": "a\0b"}),
         lambda: Assay(parameters={"a": {"b": {"c": {"d": {}}}}}),
         lambda: Assay(antigen_concentrations=(math.inf,)),
-        lambda: blocks.SpendingPolicy(per_experiment_cents=HUGE, per_campaign_cents=1),
-        lambda: blocks.SpendingPolicy(per_experiment_cents=-1, per_campaign_cents=1),
+        lambda: blocks.SpendingPolicy(per_experiment_usd=HUGE, per_campaign_usd=0.01),
+        lambda: blocks.SpendingPolicy(per_experiment_usd=-0.01, per_campaign_usd=0.01),
         lambda: blocks.LocalArchive(root="a\0b"),
     ],
 )

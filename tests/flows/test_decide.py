@@ -46,7 +46,7 @@ def world(server, lab, tmp_path):
     name = f"b-{uuid4().hex[:6]}"
     archive = LocalArchive(root=str(tmp_path))
     archive.save(name)
-    policy = {"answer_ceiling_cents": 100_000}
+    policy = {"answer_ceiling_usd": 1_000}
     save_account(make_account(base_url=lab.base_url, token=lab.token, archive=archive, policy=policy), name)
     return SimpleNamespace(server=server, lab=lab, archive=archive, store=archive.get_store(), name=name)
 
@@ -92,7 +92,7 @@ def test_an_answer_of_the_form_is_recorded_for_exactly_the_question(world):
 def test_the_recorded_account_bounds_an_answer_whatever_the_form_names(world):
     written = begun(world)
     written.ask("q1", 100_001)
-    generous = make_account(archive=world.archive, policy={"answer_ceiling_cents": 10**9})
+    generous = make_account(archive=world.archive, policy={"answer_ceiling_usd": 10**7})
     generous = save_account(generous, f"{world.name}-generous")
     with pytest.raises(InputError, match="ceiling"):
         answer(written, amount_cents=100_001, account=generous)

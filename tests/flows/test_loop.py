@@ -268,7 +268,7 @@ def loop(tmp_path, monkeypatch, prefect):
         given = {
             "loop_id": "loop",
             "assay": Assay(target="t"),
-            "account": make_account(archive=archive, policy={"per_campaign_cents": 10**6}),
+            "account": make_account(archive=archive, policy={"per_campaign_usd": 10**4}),
             "designs_per_round": 3,
             "settle_seconds": 0,
             "poll_seconds": 0.05,
@@ -904,13 +904,13 @@ def test_a_round_is_played_under_the_lower_cap_of_the_start_and_of_now(loop):
     loop.laboratory.begin = noting
     loop.laboratory.during["loop-round-002"] = kill
     given = {"designer": "loop_designers:flat", "max_rounds": 2, "budget_usd": PRICE / 10}
-    capped = make_account(archive=loop.laboratory.archive, policy={"per_campaign_cents": 8 * PRICE})
+    capped = make_account(archive=loop.laboratory.archive, policy={"per_campaign_usd": 8 * PRICE / 100})
     with pytest.raises(Killed):
         loop(run, **given, account=capped)
     loop.laboratory.during.clear()
     loop(run, **given)
     assert caps == [8 * PRICE, 7 * PRICE, 7 * PRICE]
-    capped = make_account(archive=loop.laboratory.archive, policy={"per_campaign_cents": 2 * PRICE})
+    capped = make_account(archive=loop.laboratory.archive, policy={"per_campaign_usd": 2 * PRICE / 100})
     loop(loop.prefect.start({**PARAMETERS, "max_rounds": 3}), **given | {"max_rounds": 3}, account=capped)
     assert caps[3:] == [2 * PRICE]
 

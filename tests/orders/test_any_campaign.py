@@ -183,7 +183,7 @@ class AnyCampaign(RuleBasedStateMachine):
             for one in self.campaign.settlements(key)
             if one["nonce"] or one["reference"]
         )
-        assert self.is_cap_raised or paid <= self.campaign.policy["rolling_cents"]
+        assert self.is_cap_raised or paid <= 100 * self.campaign.policy["rolling_usd"]
 
     def the_lists_and_the_labs_ledgers_agree_to_the_cent(self):
         money = self.campaign.list_open_money().open_money

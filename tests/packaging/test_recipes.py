@@ -146,7 +146,7 @@ def test_every_machine_rail_is_registered_with_a_wallet_block_of_its_own(method)
 @pytest.mark.parametrize("method", sorted(MACHINE_RAILS))
 def test_a_rail_that_is_not_registered_is_refused_before_money(monkeypatch, method):
     monkeypatch.setattr(rails, "RAILS", tuple(kind for kind in RAILS if kind.method is not method))
-    policy = make_account(policy={"machine_payments": True, "rolling_cents": 1}).policy
+    policy = make_account(policy={"machine_payments": True, "rolling_usd": 0.01}).policy
     with pytest.raises(ConfigurationError, match=f"{method} is not a machine rail of this installation"):
         require_rail(method, policy, None)
     assert not can_pay_again(method)

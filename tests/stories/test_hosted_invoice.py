@@ -9,7 +9,7 @@ from support.stories.judge import judge
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
-CAPS = {"per_campaign_cents": 100, "second_person_above_cents": 100}
+CAPS = {"per_campaign_usd": 1, "second_person_above_usd": 1}
 
 
 def test_a_price_is_approved_and_its_invoices_are_paid_by_persons(world):
@@ -48,7 +48,7 @@ def test_a_price_is_approved_and_its_invoices_are_paid_by_persons(world):
 
 
 def test_a_price_is_rejected(world):
-    with world.story("rejected", rail="async_invoice", policy={"per_campaign_cents": 100}) as campaign:
+    with world.story("rejected", rail="async_invoice", policy={"per_campaign_usd": 1}) as campaign:
         run = campaign.start_and_wait()
         assert campaign.answer_form(run, decision="reject") == "ACCEPT"
         world.until_over(run)

@@ -16,7 +16,7 @@ OPTIONS = {"assay": {"experiment_type": "thermostability"}, "designs_per_experim
 
 
 def test_quotes_over_the_cap_are_approved_or_rejected(world):
-    policy = {"per_experiment_cents": 12_000}
+    policy = {"per_experiment_usd": 120}
     with world.story("quotes", designs=SEVEN_DESIGNS, options=OPTIONS, policy=policy) as campaign:
         campaign.start_and_wait()
         campaign.pass_days(2)

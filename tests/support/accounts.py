@@ -10,7 +10,7 @@ from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, S
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
 
 PARTS = ("credentials", "policy", "archive", "webhook", "wallet")
-CAPS = {"per_experiment_cents": 2_000_000, "per_campaign_cents": 5_000_000}
+CAPS = {"per_experiment_usd": 20_000, "per_campaign_usd": 50_000}
 AMOUNT_USD = (
     50_000.0  # what runs of tests may spend without asking, where a test says nothing else: the caps decide
 )

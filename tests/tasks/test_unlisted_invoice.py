@@ -25,7 +25,7 @@ ORDER = Order(
     adopted=False,
 )
 SHARED = {
-    "policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
+    "policy": SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01),
     "wallet": None,
 }
 
@@ -84,7 +84,9 @@ def test_once_a_payment_was_sent_its_invoice_is_known(ledger):
     assert asked == ["inv"]
 
 
-POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, rolling_cents=1, machine_payments=True)
+POLICY = SpendingPolicy(
+    per_experiment_usd=0.01, per_campaign_usd=0.01, rolling_usd=0.01, machine_payments=True
+)
 TOKENS = SharedPaymentTokens(
     issuer_url="http://127.0.0.1:9/issue", issuer_key="key", network_ids=["profile_1"]
 )

@@ -131,8 +131,8 @@ class CampaignSetup:
         policy = self.policy
         rolling = [one for one in (terms.rolling_cents, policy.rolling_cents) if one is not None]
         caps: dict[str, Any] = {
-            "per_experiment_cents": min(terms.per_experiment_cents, policy.per_experiment_cents),
-            "rolling_cents": min(rolling, default=None),
+            "per_experiment_usd": min(terms.per_experiment_cents, policy.per_experiment_cents) / 100,
+            "rolling_usd": min(rolling) / 100 if rolling else None,
             "accept_quotes": terms.accept_quotes and policy.accept_quotes,
         }
         waiting = self.options.waiting.model_copy(update={"deadline_days": terms.deadline_days})

@@ -81,7 +81,7 @@ def test_the_message_names_the_rolling_cap_with_its_figures(budget):
         budget.reserve(f"order-{number}", "c", 3000, rolling=cap)
     with pytest.raises(
         BudgetExceeded,
-        match=r"order-9 of 30.00 USD would pass rolling_cents .* since 2026-01-30: 90.00 USD of 100.00 USD",
+        match=r"order-9 of 30.00 USD would pass rolling_usd .* since 2026-01-30: 90.00 USD of 100.00 USD",
     ) as over:
         budget.reserve("order-9", "c", 3000, rolling=cap)
     assert (over.value.cap, over.value.total_cents, over.value.cap_cents) == ("rolling", 12_000, 10_000)

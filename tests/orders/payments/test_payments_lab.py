@@ -30,9 +30,9 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
     order = Order(order_key="k", experiment_id=invoice.experiment_id, status="draft", adopted=False)
     store = MemoryStore()
     policy = SpendingPolicy(
-        per_experiment_cents=invoice.amount,
-        per_campaign_cents=invoice.amount,
-        rolling_cents=invoice.amount,
+        per_experiment_usd=invoice.amount / 100,
+        per_campaign_usd=invoice.amount / 100,
+        rolling_usd=invoice.amount / 100,
         machine_payments=True,
     )
     receivers = network_ids or [lab.rail("mpp-spt")["network_id"]]
@@ -96,7 +96,7 @@ def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed
             AssayCredentials(base_url=lab.base_url, token=lab.token),
             order,
             ledger=ledger,
-            policy=SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
+            policy=SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01),
             wallet=None,
             method=PaymentMethod.ASYNC_INVOICE,
             limit_cents=0,
@@ -121,7 +121,10 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
         invoice = client.invoices.find_for_experiment(order.experiment_id)
     cents = invoice.amount
     policy = SpendingPolicy(
-        per_experiment_cents=cents, per_campaign_cents=cents, rolling_cents=cents, machine_payments=True
+        per_experiment_usd=cents / 100,
+        per_campaign_usd=cents / 100,
+        rolling_usd=cents / 100,
+        machine_payments=True,
     )
     wallet = X402Wallet(
         private_key="0x" + "11" * 32,

@@ -243,7 +243,7 @@ REFUSED = [
     (allow(enabled=False), PaymentsDisabled, "machine_payments of the SpendingPolicy block"),
     (allow(dry_run=True), PaymentsDisabled, "dry run, nothing is signed"),
     (allow(dry_run=True, enabled=False), PaymentsDisabled, "dry run, nothing is signed"),
-    (lambda w: w.allow(max_cents_rolling=w.cents - 1), BudgetExceeded, "rolling_cents|is committed"),
+    (lambda w: w.allow(max_cents_rolling=w.cents - 1), BudgetExceeded, "rolling_usd|is committed"),
 ]
 REFUSED_X402 = [
     (offer(amount="50010000"), PaymentRefused, "challenge asks for 50.01 USD, the invoice for"),

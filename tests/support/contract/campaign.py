@@ -72,9 +72,9 @@ def a_setup(service, folder, route, *, accept_quotes=True, machine_payments=True
     account = make_account(
         credentials=AssayCredentials(base_url=service.base_url, token=TOKEN, provider_word=service.provider),
         policy=SpendingPolicy(
-            per_experiment_cents=100_000,
-            per_campaign_cents=500_000,
-            rolling_cents=10**9,
+            per_experiment_usd=1_000,
+            per_campaign_usd=5_000,
+            rolling_usd=10**7,
             machine_payments=machine_payments,
             accept_quotes=accept_quotes,
         ),

@@ -44,9 +44,9 @@ def make(folder: Path) -> None:
     offer = X402Settings()
     policy = SpendingPolicy(
         accept_quotes=True,
-        per_experiment_cents=CAP,
-        per_campaign_cents=CAP,
-        rolling_cents=CAP * 10,
+        per_experiment_usd=CAP / 100,
+        per_campaign_usd=CAP / 100,
+        rolling_usd=CAP * 10 / 100,
         machine_payments=True,
     )
     wallet = X402Wallet(

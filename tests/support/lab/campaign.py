@@ -60,8 +60,8 @@ class PlayedCampaign:
         self.policy = {
             "machine_payments": True,
             "accept_quotes": accept_quotes,
-            "rolling_cents": rolling_cents,
-            "answer_ceiling_cents": 10**9,
+            "rolling_usd": rolling_cents / 100,
+            "answer_ceiling_usd": 10**7,
         }
         with self.replaced():
             self.plan, self.terms = self._plan(orders), self.setup().terms(UNASKED_CENTS)

@@ -98,7 +98,7 @@ def test_the_table_knows_it():
 
 def test_an_account_pays_by_it_with_its_own_wallet_only():
     account = make_account(
-        wallet=LEDGER, payment_method=METHOD, policy={"machine_payments": True, "rolling_cents": 1}
+        wallet=LEDGER, payment_method=METHOD, policy={"machine_payments": True, "rolling_usd": 0.01}
     )
     setup = CampaignSetup(account)
     assert setup.how_paid == "by machine (voucher)"

@@ -79,11 +79,11 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
     shared = {
         "credentials": AssayCredentials(base_url=job["base_url"], token=job["token"]),
         "policy": SpendingPolicy(
-            per_experiment_cents=2_000_000,
-            per_campaign_cents=5_000_000,
+            per_experiment_usd=20_000,
+            per_campaign_usd=50_000,
             accept_quotes=True,
             machine_payments=True,
-            rolling_cents=10**12,
+            rolling_usd=10**10,
         ),
         "archive": LocalArchive(root=job["archive"]),
         "payment_method": "x402-exact" if wallet else "async_invoice",

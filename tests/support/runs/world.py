@@ -300,10 +300,10 @@ def _saved_blocks(stack: ControlledStack, folder: Path) -> dict[str, Any]:
         "credentials": AssayCredentials(base_url=stack.lab.base_url, token=stack.lab.token),
         "policy": SpendingPolicy(
             accept_quotes=True,
-            per_experiment_cents=2_000_000,
-            per_campaign_cents=5_000_000,
+            per_experiment_usd=20_000,
+            per_campaign_usd=50_000,
             machine_payments=True,
-            rolling_cents=50_000_000,
+            rolling_usd=500_000,
         ),
         "wallet": X402Wallet(
             private_key=WALLET_KEY,

@@ -50,9 +50,9 @@ DESIGNS: Final = {
 }
 AFFINITY: Final = {"experiment_type": "affinity", "method": "bli", "target": EGFR}
 CAPS: Final = {
-    "per_experiment_cents": 2_000_000,
-    "per_campaign_cents": 5_000_000,
-    "rolling_cents": 10**10,
+    "per_experiment_usd": 20_000,
+    "per_campaign_usd": 50_000,
+    "rolling_usd": 10**8,
     "accept_quotes": True,
     "machine_payments": True,
 }

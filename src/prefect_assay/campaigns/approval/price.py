@@ -241,7 +241,7 @@ def _refuse_unanswerable(order: PlannedOrder, question: Question) -> None:
     if amount_cents > policy.answer_ceiling_cents:
         raise BudgetExceeded(
             f"{question.subject} No answer may approve more than {usd(policy.answer_ceiling_cents)}; nothing was ordered. To "
-            f"approve it, raise `answer_ceiling_cents` of the spending policy to {amount_cents}, and start it again"
+            f"approve it, raise `answer_ceiling_usd` of the spending policy to {amount_cents / 100:.2f}, and start it again"
         )
     if can_suspend():
         return
@@ -249,7 +249,7 @@ def _refuse_unanswerable(order: PlannedOrder, question: Question) -> None:
         step = "Start the flow from its deployment, so that another person is asked"
     elif amount_cents > policy.per_campaign_cents:
         step = (
-            f"To approve it, raise `per_campaign_cents` of the spending policy to {amount_cents} and pass "
+            f"To approve it, raise `per_campaign_usd` of the spending policy to {amount_cents / 100:.2f} and pass "
             f"`spend_up_to_usd={amount_cents / 100:.2f}`, or start the flow from its deployment to be asked"
         )
     else:

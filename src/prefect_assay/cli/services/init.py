@@ -211,18 +211,20 @@ def _ask_policy(given: Answers, account: "AssayAccount | None") -> "SpendingPoli
     return change_block(
         SpendingPolicy,
         saved,
-        per_experiment_cents=ask_cents(
+        per_experiment_usd=ask_cents(
             given.per_experiment,
             "--per-experiment",
             "Cap per experiment, in USD",
             saved.per_experiment_cents if saved else _PER_EXPERIMENT_CENTS,
-        ),
-        per_campaign_cents=ask_cents(
+        )
+        / 100,
+        per_campaign_usd=ask_cents(
             given.per_campaign,
             "--per-campaign",
             "Cap per campaign, in USD",
             saved.per_campaign_cents if saved else _PER_CAMPAIGN_CENTS,
-        ),
+        )
+        / 100,
     )
 
 

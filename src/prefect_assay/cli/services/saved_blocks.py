@@ -73,9 +73,9 @@ def make_lab_account(
     return AssayAccount(
         credentials=AssayCredentials(base_url=base_url, token=SecretStr(token)),
         policy=SpendingPolicy(
-            per_experiment_cents=cap_cents,
-            per_campaign_cents=cap_cents,
-            rolling_cents=cap_cents,
+            per_experiment_usd=cap_cents / 100,
+            per_campaign_usd=cap_cents / 100,
+            rolling_usd=cap_cents / 100,
             machine_payments=True,
         ),
         archive=archive,

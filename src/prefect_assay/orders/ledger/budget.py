@@ -129,7 +129,7 @@ class Budget:
                 counted = had if before and before.paid_at and before.paid_at >= rolling.since else 0
                 total = state.paid_cents(rolling.since) - counted + cents
                 if cents > counted:
-                    words = f"rolling_cents of the SpendingPolicy block since {rolling.since:%Y-%m-%d}"
+                    words = f"rolling_usd of the SpendingPolicy block since {rolling.since:%Y-%m-%d}"
                     _check_cap("rolling", words, wanted, total, rolling.max_cents)
             return Reserved(reservation=wanted)
 

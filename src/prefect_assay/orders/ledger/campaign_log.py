@@ -653,7 +653,7 @@ def _check_answer(
         ceiling = "not known" if ceiling_cents is None else usd(ceiling_cents)
         raise InputError(
             f"question {asked.question_id} is about {usd(amount)}, and the ceiling for answers is {ceiling}; nothing was "
-            "recorded. Raise answer_ceiling_cents of the spending policy first, or reject it"
+            "recorded. Raise answer_ceiling_usd of the spending policy first, or reject it"
         )
 
 

@@ -100,11 +100,11 @@ def check_payment_cap(policy: PaymentPolicy, cents: int) -> None:
     cap = policy.max_cents_per_payment
     if cap is None:
         raise BudgetExceeded(
-            "no cap of one payment is set; per_experiment_cents of the SpendingPolicy block sets it"
+            "no cap of one payment is set; per_experiment_usd of the SpendingPolicy block sets it"
         )
     if cents > cap:
         raise BudgetExceeded(
-            f"{usd(cents)} is over the cap of one payment, {usd(cap)}: per_experiment_cents of the SpendingPolicy block, or "
+            f"{usd(cents)} is over the cap of one payment, {usd(cap)}: per_experiment_usd of the SpendingPolicy block, or "
             "what was approved for the order"
         )
 
@@ -165,7 +165,7 @@ def agreed_time(stated: datetime | None, now: datetime, *, else_: str = _NOT_PAI
 
 def _make_clock_error(now: datetime, other: str, else_: str) -> ClockDiffers:
     return ClockDiffers(
-        f"this machine's clock is {now:%Y-%m-%d %H:%M:%S} UTC, and {other}: {else_}, because the window of rolling_cents "
+        f"this machine's clock is {now:%Y-%m-%d %H:%M:%S} UTC, and {other}: {else_}, because the window of rolling_usd "
         "would be wrong. Set the clock (NTP), or pay the hosted invoice; a run that waits tries again"
     )
 
