@@ -71,7 +71,7 @@ def measured(name: str, residues: str, fitness: float, chance: random.Random) ->
 
 def campaign(pool: Pool, fitness: Sequence[float], seed: int) -> list[float]:
     """The best fitness over the maximum after each round."""
-    chance, found = random.Random(seed), dict(zip(pool.names, fitness, strict=True))
+    chance, fitness_by_name = random.Random(seed), dict(zip(pool.names, fitness, strict=True))
     bought: list[DesignSummary] = []
     best, highest, most = [], 0.0, max(fitness)
     for number in range(1 + ROUNDS):
@@ -80,8 +80,8 @@ def campaign(pool: Pool, fitness: Sequence[float], seed: int) -> list[float]:
         )
         for choice in select_designs(pool, make_history(bought), BATCH, settings).choices:
             name, residues = choice.candidate.name, choice.candidate.sequence
-            highest = max(highest, found[name])
-            bought.append(measured(name, residues, found[name], chance))
+            highest = max(highest, fitness_by_name[name])
+            bought.append(measured(name, residues, fitness_by_name[name], chance))
         best.append(highest / most)
     return best
 

@@ -39,12 +39,12 @@ async def measured(address):
         tables = {}
         for row in columns:
             tables.setdefault(row["table_name"], []).append(row["column_name"])
-        found = {}
+        sizes = {}
         for table, names in tables.items():
             stored = " + ".join(f'COALESCE(pg_column_size("{name}"), 0)' for name in names)
             line = await connection.fetchrow(f'SELECT count(*), COALESCE(sum({stored}), 0) FROM "{table}"')
-            found[table] = (line[0], int(line[1]))
-        return found
+            sizes[table] = (line[0], int(line[1]))
+        return sizes
     finally:
         await connection.close()
 
@@ -57,12 +57,12 @@ def difference(before, after, times):
     }
 
 
-def show(title, found):
+def show(title, sizes):
     print(f"\n{title}")
-    for table, (rows, size) in sorted(found.items(), key=lambda item: -item[1][1]):
+    for table, (rows, size) in sorted(sizes.items(), key=lambda item: -item[1][1]):
         print(f"  {table:28} {rows:8.1f} rows {size / 1000:8.1f} kB")
-    for name, chosen in (("stay", found.keys() - EVENTS), ("events, for a week", found.keys() & EVENTS)):
-        rows, size = (sum(found[table][at] for table in chosen) for at in (0, 1))
+    for name, chosen in (("stay", sizes.keys() - EVENTS), ("events, for a week", sizes.keys() & EVENTS)):
+        rows, size = (sum(sizes[table][index] for table in chosen) for index in (0, 1))
         print(f"  {name:28} {rows:8.1f} rows {size / 1000:8.1f} kB")
 
 
@@ -80,11 +80,11 @@ def main():
 
         def settled():
             """What has been written, once events and logs have arrived."""
-            found, known = asyncio.run(measured(address)), None
-            while known != (known := {table: found[table] for table in SLOW}):
+            sizes, known = asyncio.run(measured(address)), None
+            while known != (known := {table: sizes[table] for table in SLOW}):
                 time.sleep(15)
-                found = asyncio.run(measured(address))
-            return found
+                sizes = asyncio.run(measured(address))
+            return sizes
 
         first = settled()
         runs = [
@@ -107,7 +107,7 @@ def main():
     of_sweep = difference(second, third, chosen.sweeps)
     show("one sweep without news", of_sweep)
     kept = [of_sweep[table] for table in of_sweep.keys() - EVENTS]
-    rows, size = (sum(each[at] for each in kept) * SWEEPS_A_DAY * DAYS for at in (0, 1))
+    rows, size = (sum(growth[index] for growth in kept) * SWEEPS_A_DAY * DAYS for index in (0, 1))
     print(f"\na year of sweeps, if none is removed: {rows:,.0f} rows, {size / 1e6:,.0f} MB")
 
 

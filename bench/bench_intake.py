@@ -44,7 +44,7 @@ def write(path: Path, designs: int, describe: str) -> None:
         for number in range(designs):
             residues = "".join(chance.choices(LETTERS, k=RESIDUES))
             file.write(f">design_{number}{describe}\n")
-            file.writelines(residues[at : at + WIDTH] + "\n" for at in range(0, RESIDUES, WIDTH))
+            file.writelines(residues[start : start + WIDTH] + "\n" for start in range(0, RESIDUES, WIDTH))
 
 
 def seq_io(path: Path) -> int:

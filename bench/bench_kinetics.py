@@ -23,8 +23,8 @@ GOAL = 5  # a fit with intervals, two more for R_max, plateaus and a verdict, fo
 
 def main():
     package = zipped(published_files())
-    found = [replicate for replicate in analyze(package).replicates if replicate.kinetics.fit]
-    curves = [[curve.curve for curve in replicate.curves] for replicate in found]
+    replicates = [replicate for replicate in analyze(package).replicates if replicate.kinetics.fit]
+    curves = [[curve.curve for curve in replicate.curves] for replicate in replicates]
     sides = {
         "ours": lambda: analyze(package),
         "pykingenie": lambda: [oracle(of_one) for of_one in curves],

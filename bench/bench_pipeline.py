@@ -53,26 +53,26 @@ def spent():
     return used.ru_utime + used.ru_stime, time.perf_counter()
 
 
-def ours(given):
+def ours(arguments):
     """The campaign, as if the extras were not installed."""
     sys.modules.update(dict.fromkeys(EXTRAS))
     before = spent()
     campaign(
-        designs=given["designs"],
-        assay=Assay(target=given["target"]),
+        designs=arguments["designs"],
+        assay=Assay(target=arguments["target"]),
         account=AssayAccount(
-            credentials=AssayCredentials(base_url=given["base_url"], token=given["token"]),
+            credentials=AssayCredentials(base_url=arguments["base_url"], token=arguments["token"]),
             policy=SpendingPolicy(accept_quotes=True, per_experiment_usd=20_000, per_campaign_usd=50_000),
-            archive=LocalArchive(root=given["archive"]),
+            archive=LocalArchive(root=arguments["archive"]),
         ),
         spend_up_to_usd=50_000,
-        campaign_id=given["campaign_id"],
+        campaign_id=arguments["campaign_id"],
         options=CampaignOptions(waiting=WaitingOptions(poll_seconds=0.1)),
     )
     return before, spent()
 
 
-def empty(given):
+def empty(arguments):
     """A flow with as many tasks as the campaign."""
 
     @task
@@ -81,17 +81,17 @@ def empty(given):
 
     @flow
     def plain(designs):  # noqa: ARG001 - that there is one counts
-        for _ in range(given["tasks"]):
+        for _ in range(arguments["tasks"]):
             nothing()
 
     before = spent()
-    plain(given["designs"])
+    plain(arguments["designs"])
     return before, spent()
 
 
-def side(name, given, environment):
+def side(name, arguments, environment):
     """Seconds of wall time and of CPU."""
-    command = [sys.executable, __file__, "--side", name, json.dumps(given)]
+    command = [sys.executable, __file__, "--side", name, json.dumps(arguments)]
     done = subprocess.run(
         command, env=os.environ | environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -118,16 +118,24 @@ def measure(rounds):
             installation(Path(folder), start_seconds=300) as made,
             LocalLab(clock=f"scaled:{SECONDS_PER_DAY}") as lab,
         ):
-            given = {"designs": str(designs), "target": EGFR, "base_url": lab.base_url, "token": lab.token}
+            arguments = {
+                "designs": str(designs),
+                "target": EGFR,
+                "base_url": lab.base_url,
+                "token": lab.token,
+            }
             environment = {"PREFECT_API_URL": made.stack.api_url, "PREFECT_HOME": f"{folder}/client-home"}
             made.stack.stop_runner()
             for number in range(rounds + 1):
                 name = f"bench-{uuid.uuid4().hex[:8]}"
-                own = given | {"campaign_id": name, "archive": f"{folder}/archive-{number}"}
-                values = {"ours": side("ours", own, environment)}
+                campaign_arguments = arguments | {
+                    "campaign_id": name,
+                    "archive": f"{folder}/archive-{number}",
+                }
+                values = {"ours": side("ours", campaign_arguments, environment)}
                 time.sleep(3)  # task runs are recorded a moment later
                 tasks = tasks_of(made.api, name)
-                values["empty"] = side("empty", given | {"tasks": tasks}, environment)
+                values["empty"] = side("empty", arguments | {"tasks": tasks}, environment)
                 if number:
                     for which, value in values.items():
                         taken[which].append(value)
@@ -140,8 +148,10 @@ def main():
     options.add_argument("--side", nargs=2, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.side:
-        name, given = chosen.side
-        (cpu, wall), (cpu_after, wall_after) = {"ours": ours, "empty": empty}[name](json.loads(given))
+        name, arguments_json = chosen.side
+        (cpu, wall), (cpu_after, wall_after) = {"ours": ours, "empty": empty}[name](
+            json.loads(arguments_json)
+        )
         print(json.dumps([wall_after - wall, cpu_after - cpu]))
         return
     taken, tasks = measure(chosen.rounds)

@@ -99,18 +99,18 @@ async def fire(streams: list[Stream], settle: float) -> None:
 
 def judge(shots: list[Shot], woken: dict[str, str], genuine: list[Shot], controls: list[str]) -> list[str]:
     """What is wrong, in words; Prefect's states and the answers."""
-    found = [
+    problems = [
         f"{shot.kind}: answered {shot.status or 'nothing'} {shot.body[:60]!r}"
         for shot in shots
         for status, body in [EXPECTED[shot.kind]]
         if shot.status != status or (body is not None and shot.body != body)
     ]
-    found += [
+    problems += [
         f"lost: the run of {s.name} is {woken.get(s.name)}"
         for s in genuine
         if woken.get(s.name) != "SCHEDULED"
     ]
-    return found + [f"woken by a forgery: {name}" for name in controls if woken.get(name) != "PAUSED"]
+    return problems + [f"woken by a forgery: {name}" for name in controls if woken.get(name) != "PAUSED"]
 
 
 def milliseconds(shots: list[Shot]) -> dict[str, float]:

@@ -93,9 +93,9 @@ def plain(path: Path) -> float:
 def measured(path: Path, policy: str) -> tuple[float, float]:
     """CPU seconds of reading and of selecting, in a process of its own."""
     command = [sys.executable, __file__, "--measure", str(path), policy]
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-    print(*said[:-1], sep="\n", flush=True)
-    read, selected = map(float, said[-1].split())
+    lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    print(*lines[:-1], sep="\n", flush=True)
+    read, selected = map(float, lines[-1].split())
     return read, selected
 
 

@@ -150,8 +150,8 @@ def suspend(made, runs, database):
 
 def parameters_of(made):
     """As a person gives them to a campaign."""
-    given = {name: as_parameter(value) for name, value in made.parameters.items()}
-    return given | {"campaign_id": "bench"}
+    parameters = {name: as_parameter(value) for name, value in made.parameters.items()}
+    return parameters | {"campaign_id": "bench"}
 
 
 def whole_wake(made, run, key):
@@ -232,13 +232,13 @@ def own_database():
     with redis.Redis.from_url(address) as store:
         was_empty = store.dbsize() == 0
     try:
-        own = {
+        settings = {
             URL: f"{_server()}/{database}",
             "PREFECT_REDIS_MESSAGING_URL": address,
             "PREFECT_SERVER_DOCKET_URL": address,
             "PREFECT_SERVER_DOCKET_NAME": database,
         }
-        yield read_shipped_settings(POSTGRES) | own, database
+        yield read_shipped_settings(POSTGRES) | settings, database
     finally:
         asyncio.run(_execute(f'DROP DATABASE "{database}" WITH (FORCE)'))
         if was_empty:  # what is in it now is this run's

@@ -58,7 +58,7 @@ def measure(kind, folder, wakes, raw):
     """The marks of each wake: name of the step, seconds after the delivery was sent."""
     marks = folder / "marks"
     marks.touch()
-    found = []
+    timings = []
     with installation(
         folder,
         runner=kind,
@@ -77,30 +77,30 @@ def measure(kind, folder, wakes, raw):
             if raw:
                 for line in lines:
                     print(f"   {line['at'] - sent:7.3f} {line['pid']} {line['what']}, CPU {line['cpu']:.2f}")
-            found.append(steps(run, sent, answered, lines))
-    return found[1:]  # the first one warms what is warm ever after
+            timings.append(steps(run, sent, answered, lines))
+    return timings[1:]  # the first one warms what is warm ever after
 
 
 def steps(run, sent, answered, lines):
     """Seconds after the delivery of each step of one wake."""
     runner = [line for line in lines if line["what"] == "first line"][-1]["pid"]
-    at = {line["what"]: line["at"] for line in lines if line["pid"] == runner}
+    moments = {line["what"]: line["at"] for line in lines if line["pid"] == runner}
     with get_client(sync_client=True) as api:
         states = [state for state in api.read_flow_run_states(run.id) if state.timestamp.timestamp() > sent]
     for state in sorted(states, key=lambda state: state.timestamp, reverse=True):
-        at[state.name] = state.timestamp.timestamp()
-    return {what: moment - sent for what, moment in (at | {"answered": answered}).items()}
+        moments[state.name] = state.timestamp.timestamp()
+    return {what: moment - sent for what, moment in (moments | {"answered": answered}).items()}
 
 
-def report(kind, found):
-    print(f"\n{kind}, {len(found)} wakes, milliseconds: median of each step")
+def report(kind, wakes):
+    print(f"\n{kind}, {len(wakes)} wakes, milliseconds: median of each step")
     reached = 0.0
     for name, what in STEPS:
-        if all(name in wake for wake in found):
-            median = statistics.median(wake[name] for wake in found)
+        if all(name in wake for wake in wakes):
+            median = statistics.median(wake[name] for wake in wakes)
             print(f"{(median - reached) * 1000:8.0f}  to {median * 1000:6.0f}  {what}")
             reached = median
-    whole = sorted(wake["first line"] for wake in found)
+    whole = sorted(wake["first line"] for wake in wakes)
     p90 = whole[min(len(whole) - 1, int(len(whole) * 0.9))]
     started = compare(
         {"process": python("import prefect.flow_engine, prefect_assay.flows.campaign")}, rounds=3

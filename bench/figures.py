@@ -108,11 +108,11 @@ def report(figure: Figure) -> None:
 def collected(path: Path) -> list[Figure]:
     """The figures of a file that `report` has written, in their order."""
     kinds: dict[str, Callable[..., Figure]] = {"Ratio": Ratio, "Growth": Growth}
-    found = []
+    figures = []
     for line in path.read_text(encoding="utf-8").splitlines():
         fields = json.loads(line)
         kind = kinds[fields.pop("kind")]
         if "points" in fields:
             fields["points"] = tuple((size, cost) for size, cost in fields["points"])
-        found.append(kind(**fields))
-    return found
+        figures.append(kind(**fields))
+    return figures

@@ -25,9 +25,9 @@ def copies(run, state, tags_of_each):
     for number, own_tags in enumerate(tags_of_each):
         new_run, new_state = uuid4(), uuid4()
         names = {str(run["id"]): new_run, str(state["id"]): new_state}
-        own = {"name": f"bench-{number}", "state_id": None, "idempotency_key": None}
-        own["tags"] = json.dumps(own_tags) if on_sqlite else own_tags
-        yield renamed(run, names) | own, renamed(state, names)
+        changes = {"name": f"bench-{number}", "state_id": None, "idempotency_key": None}
+        changes["tags"] = json.dumps(own_tags) if on_sqlite else own_tags
+        yield renamed(run, names) | changes, renamed(state, names)
 
 
 def renamed(row, names):

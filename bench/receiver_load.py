@@ -76,8 +76,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        head, found, body = self._buffer.partition(b"\r\n\r\n")
-        if not found or self._under_way is None:
+        head, separator, body = self._buffer.partition(b"\r\n\r\n")
+        if not separator or self._under_way is None:
             return
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
         if len(body) < length:

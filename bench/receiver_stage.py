@@ -122,7 +122,7 @@ def suspend_runs(api: httpx.Client, experiments: list[str]) -> str:
 
 def states(api: httpx.Client, flow: str) -> dict[str, str]:
     """Prefect's own word on each experiment's run: its state type."""
-    found: dict[str, str] = {}
+    state_types: dict[str, str] = {}
     runs = 0
     while True:
         page = ask(
@@ -130,10 +130,10 @@ def states(api: httpx.Client, flow: str) -> dict[str, str]:
             "/flow_runs/filter",
             {"flows": {"id": {"any_": [flow]}}, "sort": "ID_DESC", "limit": 200, "offset": runs},
         )
-        found |= {run["tags"][0].removeprefix("assay-experiment:"): run["state_type"] for run in page}
+        state_types |= {run["tags"][0].removeprefix("assay-experiment:"): run["state_type"] for run in page}
         runs += len(page)
         if len(page) < 200:
-            return found
+            return state_types
 
 
 def _cpu(processes: list[psutil.Process]) -> float:

@@ -32,13 +32,13 @@ class StrictFields(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown(cls, given: Any) -> Any:
-        unknown = cls._unknown(given)
+    def _refuse_unknown(cls, values: Any) -> Any:
+        unknown = cls._unknown(values)
         if unknown:
             raise ValueError(
                 f"{cls.__name__} has no field {', '.join(map(repr, unknown))}; its fields are {', '.join(cls.model_fields)}"
             )
-        return given
+        return values
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Any:
@@ -49,9 +49,9 @@ class StrictFields(BaseModel):
         )
 
     @classmethod
-    def _unknown(cls, given: Any) -> list[str]:
+    def _unknown(cls, values: Any) -> list[str]:
         """Fields that are neither the block's nor Prefect's own, such as `_block_document_id`."""
-        if not isinstance(given, dict):
+        if not isinstance(values, dict):
             return []
-        own = {"block_type_slug", *cls.model_fields}
-        return [name for name in given if name not in own and not name.startswith("_")]
+        known = {"block_type_slug", *cls.model_fields}
+        return [name for name in values if name not in known and not name.startswith("_")]

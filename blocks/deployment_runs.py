@@ -52,12 +52,12 @@ def start_run(
     """
     try:
         # Also in an async flow: a caller that must not block calls this in a thread.
-        given = {name: as_parameter(value) for name, value in parameters.items()}
-        check_parameters(given)
+        json_parameters = {name: as_parameter(value) for name, value in parameters.items()}
+        check_parameters(json_parameters)
         run = cast("Any", run_deployment)(
             deployment,
             _sync=True,
-            parameters=given,
+            parameters=json_parameters,
             flow_run_name=name,
             tags=list(tags),
             idempotency_key=idempotency_key,
@@ -82,8 +82,8 @@ def _explain_refusal(response: httpx.Response) -> str:
         field, quoted, reason = detail.partition("Failure reason: ")
         # The reason begins with the value, and may be as long.
         return field + quoted + (reason if len(reason) <= _REASON_MAX else reason.rpartition("'")[2].strip())
-    said = response.json().get("exception_detail") or [{}]
-    return str(said[0].get("msg") or f"HTTP {response.status_code}")
+    errors = response.json().get("exception_detail") or [{}]
+    return str(errors[0].get("msg") or f"HTTP {response.status_code}")
 
 
 def make_missing_deployment_error(name: str) -> ConfigurationError:

@@ -36,12 +36,12 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     Raises:
         InputError: a value is not kept as it is, or all together are too large; nothing was started.
     """
-    found = [
+    findings = [
         finding
         for _, finding in zip(range(_SHOWN), unstorable(dict(parameters), levels=_LEVELS), strict=False)
     ]
-    if found:
-        raise InputError(f"the run was not started, and nothing was ordered: {'; '.join(found)}")
+    if findings:
+        raise InputError(f"the run was not started, and nothing was ordered: {'; '.join(findings)}")
     size, limit = bytes_of(parameters), bytes_max()
     if limit is not None and size > limit:
         largest = max(parameters, key=lambda name: bytes_of(parameters[name]))

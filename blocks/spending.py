@@ -86,22 +86,27 @@ class SpendingPolicy(StrictFields, Block):
 
     @property
     def per_experiment_cents(self) -> int:
+        """The cap per experiment in US cents."""
         return usd_to_cents(self.per_experiment_usd)
 
     @property
     def per_campaign_cents(self) -> int:
+        """The cap per campaign in US cents."""
         return usd_to_cents(self.per_campaign_usd)
 
     @property
     def rolling_cents(self) -> int | None:
+        """The rolling cap in US cents; None: not set."""
         return None if self.rolling_usd is None else usd_to_cents(self.rolling_usd)
 
     @property
     def answer_ceiling_cents(self) -> int:
+        """The ceiling for answers in US cents."""
         return usd_to_cents(self.answer_ceiling_usd)
 
     @property
     def second_person_above_cents(self) -> int | None:
+        """Above how many US cents two persons are needed; None: never."""
         return None if self.second_person_above_usd is None else usd_to_cents(self.second_person_above_usd)
 
     @property

@@ -104,14 +104,14 @@ def make_cancellation_automation(decide: UUID) -> AutomationCore:
 
 
 def register_automations(
-    client: SyncPrefectClient, wanted: Iterable[AutomationCore], *, dry_run: bool = False
+    client: SyncPrefectClient, automations: Iterable[AutomationCore], *, dry_run: bool = False
 ) -> tuple[AutomationChange, ...]:
     """Create or update automations on the server, by name. Safe to repeat.
 
     An automation that an operator has edited is kept, and a disabled one stays disabled. A server that refuses is
     reported and not an error: the sweep does the same, later.
     """
-    return tuple(_register_automation(client, automation, dry_run=dry_run) for automation in wanted)
+    return tuple(_register_automation(client, automation, dry_run=dry_run) for automation in automations)
 
 
 def mark_automation(bare: AutomationCore) -> AutomationCore:
@@ -143,43 +143,43 @@ def _normalize(value: Any) -> Any:
 
 
 def _register_automation(
-    client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: bool
+    client: SyncPrefectClient, automation: AutomationCore, *, dry_run: bool
 ) -> AutomationChange:
     try:
-        found = client.read_automations_by_name(wanted.name)
-        if not found:
+        matches = client.read_automations_by_name(automation.name)
+        if not matches:
             if not dry_run:
-                client.create_automation(wanted)
-            return AutomationChange(wanted.name, "created")
-        return _update_automation(client, found[0], wanted, dry_run=dry_run)
+                client.create_automation(automation)
+            return AutomationChange(automation.name, "created")
+        return _update_automation(client, matches[0], automation, dry_run=dry_run)
     except httpx.HTTPStatusError as error:
         if error.response.status_code not in _REFUSALS:
             raise
         return AutomationChange(
-            wanted.name,
+            automation.name,
             "refused",
             enabled=False,
             note=(
                 f"the server answers {error.response.status_code} to automations ({_explain_error(error)})"
-                + (_WITHOUT if wanted.name == CANCEL else "")
+                + (_WITHOUT if automation.name == CANCEL else "")
             ),
         )
 
 
 def _update_automation(
-    client: SyncPrefectClient, present: Automation, wanted: AutomationCore, *, dry_run: bool
+    client: SyncPrefectClient, present: Automation, automation: AutomationCore, *, dry_run: bool
 ) -> AutomationChange:
     off = "" if present.enabled else "it is disabled, and stays so"
-    if _compute_digest(present) == _compute_digest(wanted):
-        return AutomationChange(wanted.name, "unchanged", enabled=present.enabled, note=off)
+    if _compute_digest(present) == _compute_digest(automation):
+        return AutomationChange(automation.name, "unchanged", enabled=present.enabled, note=off)
     if _MARK + _compute_digest(present) not in present.tags:
         note = "somebody has edited it; delete it and deploy again to get the shipped one"
-        return AutomationChange(wanted.name, "kept", enabled=present.enabled, note=note)
+        return AutomationChange(automation.name, "kept", enabled=present.enabled, note=note)
     if not dry_run:
         # Every field is named, because the client sends only what was set; the server refuses the owner here.
-        fields = wanted.model_dump(exclude={"owner_resource"}) | {"enabled": present.enabled}
+        fields = automation.model_dump(exclude={"owner_resource"}) | {"enabled": present.enabled}
         client.update_automation(present.id, AutomationCore.model_validate(fields))
-    return AutomationChange(wanted.name, "updated", enabled=present.enabled, note=off)
+    return AutomationChange(automation.name, "updated", enabled=present.enabled, note=off)
 
 
 def _explain_error(error: httpx.HTTPStatusError) -> str:

@@ -223,7 +223,9 @@ def _apply_file(content: Mapping[str, Any]) -> None:
 
 
 def _pool_of(present: Mapping[str, DeploymentResponse]) -> str | None:
-    return next((each.work_pool_name for each in present.values() if each.work_pool_name), None)
+    return next(
+        (deployment.work_pool_name for deployment in present.values() if deployment.work_pool_name), None
+    )
 
 
 def _ensure_work_pool(client: SyncPrefectClient, name: str, *, dry_run: bool) -> WorkPool:

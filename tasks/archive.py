@@ -189,8 +189,8 @@ def _write_to_tables(archive: Archive, campaign_id: str, experiment_code: str) -
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
     """The address of the newest complete version of an experiment, or None."""
-    found = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment_code)
-    return found.location if found else None
+    version = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment_code)
+    return version.location if version else None
 
 
 def _receive_answers(client: AssayClient, experiment_id: str, notes: list[str]) -> Iterator[RawDocument]:

@@ -36,13 +36,13 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
     """Join the archived tables of a campaign's experiments into one, and archive it: `partial` while any lacks results."""
     store = archive.get_store()
     versions = [read_latest(store, archive.prefix, campaign_id, code) for code in experiment_codes]
-    found = [version for version in versions if version is not None]
-    table = collate_rows(from_csv(version.read(TABLE_PATH)) for version in found)
+    kept_versions = [version for version in versions if version is not None]
+    table = collate_rows(from_csv(version.read(TABLE_PATH)) for version in kept_versions)
     if not table:
         return CampaignTable(location=None, rows=())
     plan = kept_plan(archive, campaign_id)
     expected = max(len(versions), len(plan.experiments) if plan else 0)
-    complete = [version for version in found if version.manifest.results_status == ResultsStatus.ALL]
+    complete = [version for version in kept_versions if version.manifest.results_status == ResultsStatus.ALL]
     record = archive_version(
         store,
         archive.prefix,

@@ -46,17 +46,17 @@ def load_proposer(designer: str) -> Proposer:
     """
     module_name, _, path = designer.partition(":")
     try:
-        found: Any = importlib.import_module(module_name)
+        proposer: Any = importlib.import_module(module_name)
         for name in path.split("."):
-            found = getattr(found, name)
+            proposer = getattr(proposer, name)
     except Exception as error:
         raise ConfigurationError(
             f"designer: {designer} cannot be imported here ({type(error).__name__}: {error}); nothing was ordered. "
             "Install its package where the flow runs, on every worker"
         ) from error
-    if not callable(found):
+    if not callable(proposer):
         raise ConfigurationError(f"designer: {designer} is not a function; nothing was ordered")
-    return found  # type: ignore[no-any-return]
+    return proposer  # type: ignore[no-any-return]
 
 
 @task(name="propose-designs", **ONCE)
@@ -86,16 +86,16 @@ def propose_designs(
         )
     if len(proposed) > _CANDIDATES_MAX:
         raise DesignerFailed(f"{where}: {len(proposed):,} candidates; at most {_CANDIDATES_MAX:,} are read")
-    candidates = [_read_candidate(value, at, where) for at, value in enumerate(proposed, 1)]
+    candidates = [_read_candidate(value, position, where) for position, value in enumerate(proposed, 1)]
     return tuple(map(Candidate.of, pool_of(candidates, where)))
 
 
-def _read_candidate(value: Any, at: int, where: str) -> Candidate:
+def _read_candidate(value: Any, position: int, where: str) -> Candidate:
     if isinstance(value, Candidate):
         return value
     if not isinstance(value, Mapping) or not isinstance(value.get("sequence"), str):
         raise DesignerFailed(
-            f"{where}, candidate {at}: a {type(value).__name__} is not a candidate; propose "
+            f"{where}, candidate {position}: a {type(value).__name__} is not a candidate; propose "
             "prefect_assay.designs.candidate.Candidate, or mappings with `name` and `sequence`. Nothing was ordered"
         )
     parents = value.get("parents", value.get("parent")) or ()

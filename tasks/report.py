@@ -105,8 +105,8 @@ def plot_results(archive: Archive, campaign_id: str, experiment_code: str) -> Re
     """The plots of one archived experiment, few enough for an artifact. Never raises."""
 
     def make() -> ResultPlots:
-        found = experiment_images(archive.get_store(), archive.prefix, campaign_id, experiment_code)
-        return ResultPlots(designs=found[0], images=found[1], notes=found[2])
+        plots = experiment_images(archive.get_store(), archive.prefix, campaign_id, experiment_code)
+        return ResultPlots(designs=plots[0], images=plots[1], notes=plots[2])
 
     made = _try_to_make(make, f"the plots of experiment {experiment_code}", "the results are archived")
     return ResultPlots(notes=(made,)) if isinstance(made, str) else made

@@ -16,8 +16,10 @@ PLACES = {  # functions of Prefect and of the campaign flow whose call is a step
 }
 
 
-def mark(what, at=None):
-    line = json.dumps({"pid": os.getpid(), "what": what, "at": at or time.time(), "cpu": time.process_time()})
+def mark(what, moment=None):
+    line = json.dumps(
+        {"pid": os.getpid(), "what": what, "at": moment or time.time(), "cpu": time.process_time()}
+    )
     with Path(os.environ["BENCH_WAKE_MARKS"]).open("a") as file:
         file.write(line + "\n")
 

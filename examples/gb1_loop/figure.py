@@ -21,7 +21,7 @@ def draw(loops: Sequence[tuple[list[float], list[list[float]]]], folder: Path) -
         figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
         for best, _ in loops:
             left.plot(rounds, best, color="0.75", linewidth=1)
-        means = [fmean(best[at] for best, _ in loops) for at in range(len(rounds))]
+        means = [fmean(best[index] for best, _ in loops) for index in range(len(rounds))]
         left.plot(
             rounds,
             means,
@@ -35,12 +35,12 @@ def draw(loops: Sequence[tuple[list[float], list[list[float]]]], folder: Path) -
         left.set(xlabel="round", ylabel="best fitness so far / maximum", ylim=(0, 1.05), xticks=list(rounds))
         left.set_title("Best design; dotted: published, 480 measurements", fontsize=9)
         by_round = [
-            [max(value, NO_BINDING) for _, designs in loops for value in designs[at]]
-            for at in range(len(rounds))
+            [max(value, NO_BINDING) for _, designs in loops for value in designs[index]]
+            for index in range(len(rounds))
         ]
         right.boxplot(by_round, positions=list(rounds), whis=(5, 95), widths=0.6, showfliers=False)
         for number, values in zip(rounds, by_round, strict=True):
-            offsets = [number + 0.5 * (at / max(1, len(values) - 1) - 0.5) for at in range(len(values))]
+            offsets = [number + 0.5 * (index / max(1, len(values) - 1) - 0.5) for index in range(len(values))]
             right.plot(offsets, values, ".", color="#D55E00", markersize=2, alpha=0.4)
         right.set(xlabel="round", ylabel="fitness / maximum", yscale="log", xticks=list(rounds))
         right.set_title(f"Designs of each round; {NO_BINDING:g}: that or less", fontsize=9)

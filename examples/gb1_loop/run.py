@@ -37,7 +37,8 @@ class Played:
     def best(self) -> list[float]:
         """The best of all designs up to each round."""
         return [
-            max(max(scores.values()) for scores in self.rounds[: at + 1]) for at in range(len(self.rounds))
+            max(max(scores.values()) for scores in self.rounds[: index + 1])
+            for index in range(len(self.rounds))
         ]
 
 
@@ -128,14 +129,14 @@ def write(played: list[Played], folder: Path) -> None:
 def show(played: list[Played]) -> None:
     """The table, with the published figures beside it."""
     measured = [
-        sum(len(scores) for scores in played[0].rounds[: at + 1]) for at in range(len(played[0].rounds))
+        sum(len(scores) for scores in played[0].rounds[: index + 1]) for index in range(len(played[0].rounds))
     ]
     print("\nbest fitness over maximum, by measurements")
     print(f"{'seed':>18}" + "".join(f"{count:>7}" for count in measured) + f"{'seconds':>9}")
     for loop in played:
         print(f"{loop.seed:>18}" + "".join(f"{best:>7.2f}" for best in loop.best) + f"{loop.seconds:>9.0f}")
     if len(played) > 1:
-        means = [fmean(loop.best[at] for loop in played) for at in range(len(measured))]
+        means = [fmean(loop.best[index] for loop in played) for index in range(len(measured))]
         print(f"{f'mean of {len(played)}':>18}" + "".join(f"{best:>7.2f}" for best in means))
     print("\npublished by others, after 480 measurements, with one-hot features and no noise")
     for name, best in PUBLISHED:

@@ -23,7 +23,7 @@ _RESIDUES: Final = re.compile(r"[A-Z]{20,}|[A-Za-z]{60,}")
 
 def shortened(text: str, longest: int = MESSAGE_MAX) -> str:
     """A message without residues, and of bounded length: other packages quote whole requests in theirs."""
-    text = _RESIDUES.sub(lambda found: f"[{len(found[0])} letters]", text)
+    text = _RESIDUES.sub(lambda match: f"[{len(match[0])} letters]", text)
     if len(text) <= longest:
         return text
     more = f" ... ({len(text):,} characters)"

@@ -39,9 +39,12 @@ def user_with(policy):
         iam.create_user(UserName="archive")
         iam.put_user_policy(UserName="archive", PolicyName="archive", PolicyDocument=json.dumps(policy))
         made = iam.create_access_key(UserName="archive")["AccessKey"]
-        own = {"aws_access_key_id": made["AccessKeyId"], "aws_secret_access_key": made["SecretAccessKey"]}
+        user_keys = {
+            "aws_access_key_id": made["AccessKeyId"],
+            "aws_secret_access_key": made["SecretAccessKey"],
+        }
         try:
-            yield S3Store(BUCKET, boto3.client("s3", **root, **own, config=client_config(endpoint)))
+            yield S3Store(BUCKET, boto3.client("s3", **root, **user_keys, config=client_config(endpoint)))
         finally:
             httpx.post(f"{endpoint}/moto-api/reset-auth", content="inf")
             httpx.post(f"{endpoint}/moto-api/reset")

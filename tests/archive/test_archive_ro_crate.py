@@ -81,17 +81,17 @@ def test_the_public_library_reads_the_crate_with_all_its_files(store):
 
 
 def test_every_reference_leads_to_an_entity_and_quantities_have_units(store):
-    found = entities(store, archive(store))
-    root = found["./"]
+    crate_entities = entities(store, archive(store))
+    root = crate_entities["./"]
     for reference in (*root["hasPart"], *root["variableMeasured"]):
-        assert reference["@id"] in found
-    assert found[NAME]["conformsTo"] == {"@id": "https://w3id.org/ro/crate/1.1"}
-    assert {found[v["@id"]]["name"] for v in root["variableMeasured"]} == {
+        assert reference["@id"] in crate_entities
+    assert crate_entities[NAME]["conformsTo"] == {"@id": "https://w3id.org/ro/crate/1.1"}
+    assert {crate_entities[v["@id"]]["name"] for v in root["variableMeasured"]} == {
         "kd_M",
         "kon_per_M_s",
         "koff_per_s",
     }
-    assert found["#kd_M"]["unitCode"].endswith("UO_0000062")
+    assert crate_entities["#kd_M"]["unitCode"].endswith("UO_0000062")
     assert "license" not in root
     assert "creator" not in root
 
@@ -181,7 +181,7 @@ def test_the_crate_of_a_campaign_names_its_experiments(store):
     )
     crate = ROCrate(record.location)
     assert crate.name == "Campaign c"
-    found = entities(store, record)
-    for reference, folder in zip(found["./"]["mentions"], folders, strict=True):
-        assert (Path(record.location) / found[reference["@id"]]["url"]).resolve() == folder
+    crate_entities = entities(store, record)
+    for reference, folder in zip(crate_entities["./"]["mentions"], folders, strict=True):
+        assert (Path(record.location) / crate_entities[reference["@id"]]["url"]).resolve() == folder
     assert verify_versions(store).ok

@@ -64,12 +64,12 @@ def test_large_files_stream_and_stay(any_store, tmp_path):
     digest = hashlib.sha256(content[:size]).hexdigest()
     assert any_store.put_if_absent("large.bin", source, "application/zip", sha256=digest) is True
     assert any_store.put_if_absent("large.bin", source, "application/zip", sha256=digest) is False
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     largest = 0
     for chunk in any_store.stream("large.bin"):
-        found.update(chunk)
+        hasher.update(chunk)
         largest = max(largest, len(chunk))
-    assert found.hexdigest() == digest
+    assert hasher.hexdigest() == digest
     assert largest <= 1 << 20
 
 

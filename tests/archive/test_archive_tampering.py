@@ -14,7 +14,7 @@ from support.archive.tampering import E1, FOLDER_WAYS, WAYS, Hands, fill
 
 EVERYWHERE = [(way, *WAYS[way]) for way in WAYS]
 IN_A_FOLDER = [(way, *FOLDER_WAYS[way]) for way in FOLDER_WAYS]
-WITHOUT_REGISTER = [found for found in EVERYWHERE + IN_A_FOLDER if found[3]]
+WITHOUT_REGISTER = [case for case in EVERYWHERE + IN_A_FOLDER if case[3]]
 
 
 def damaged(report):
@@ -152,10 +152,10 @@ class LateListing(LocalStore):
     """Lists what was there before the run that archives meanwhile."""
 
     def keys(self, prefix):
-        found = list(super().keys(prefix))
+        listed_keys = list(super().keys(prefix))
         if prefix in {"", "lab"}:
             archive_writer.archive(LocalStore(self.root), "y", large=False)
-        return iter(found)
+        return iter(listed_keys)
 
 
 def test_what_is_completed_after_the_listing_is_never_damage(tmp_path):

@@ -30,7 +30,7 @@ def documents(**bodies: bytes | Path) -> list[Document]:
     ]
 
 
-def archive(store, found, status="all", now=NOW):
+def archive(store, files, status="all", now=NOW):
     prefix, campaign, code = PLACE
     return archive_version(
         store,
@@ -39,7 +39,7 @@ def archive(store, found, status="all", now=NOW):
         experiment_id="e-1",
         experiment_code=code,
         results_status=status,
-        documents=found,
+        documents=files,
         now=now,
     )
 
@@ -72,7 +72,7 @@ def test_a_second_run_changes_nothing(store):
 
 
 @pytest.mark.parametrize(
-    ("found", "status"),
+    ("files", "status"),
     [
         (documents(results=b"2"), "all"),
         (documents(results=b"1", more=b"1"), "all"),
@@ -82,10 +82,10 @@ def test_a_second_run_changes_nothing(store):
     ],
     ids=["content", "one more", "renamed", "status only", "one less"],
 )
-def test_a_change_becomes_the_next_version_beside_the_old(store, found, status):
+def test_a_change_becomes_the_next_version_beside_the_old(store, files, status):
     archive(store, documents(results=b"1"))
     before = snapshot(store)
-    record = archive(store, found, status)
+    record = archive(store, files, status)
     assert (record.version, record.unchanged) == (2, False)
     after = snapshot(store)
     assert {key: after[key] for key in before} == before
@@ -96,10 +96,10 @@ def test_a_change_becomes_the_next_version_beside_the_old(store, found, status):
 def test_latest_reads_files_by_the_path_they_were_given(store):
     path = "raw_data/My Design (1).csv"
     archive(store, [Document(path=path, content_type="text/csv", body=b"t,y\n")])
-    found = read_latest(store, *PLACE)
-    assert found.read(path) == b"t,y\n"
+    latest = read_latest(store, *PLACE)
+    assert latest.read(path) == b"t,y\n"
     with pytest.raises(ArchiveError, match=r"holds no raw/other\.csv"):
-        found.read("raw/other.csv")
+        latest.read("raw/other.csv")
 
 
 def test_nothing_archived_has_no_latest(store):
@@ -112,22 +112,22 @@ def test_nothing_archived_has_no_latest(store):
     [["a.csv", "a.csv"], ["manifest.json"], ["claim.json"], ["raw", "raw/a.csv"], ["manifest.json/a"]],
 )
 def test_paths_that_cannot_stand_together_are_refused_before_anything_is_written(store, paths):
-    found = [Document(path=path, content_type="text/csv", body=b"") for path in paths]
+    files = [Document(path=path, content_type="text/csv", body=b"") for path in paths]
     with pytest.raises(ArchiveError, match="rename one"):
-        archive(store, found)
+        archive(store, files)
     assert snapshot(store) == {}
 
 
 @pytest.mark.parametrize("writes", [1, 2, 3])
 def test_an_interrupted_version_is_finished_by_the_same_content(store, writes):
-    found = documents(results=b"1", quote=b"2")
+    files = documents(results=b"1", quote=b"2")
     with pytest.raises(KeyboardInterrupt):
-        archive(DyingStore(store, writes), found)
+        archive(DyingStore(store, writes), files)
     assert read_latest(store, *PLACE) is None
     report = verify_versions(store, "lab")
     assert [finding.kind for finding in report.findings] == ["incomplete"]
     assert report.ok
-    record = archive(store, found)
+    record = archive(store, files)
     assert (record.version, record.unchanged) == (1, False)
     assert verify_versions(store, "lab").findings == ()
 
@@ -171,13 +171,13 @@ def test_a_file_that_fails_keeps_the_manifest_away_and_the_next_run_finishes(sto
             raise ArchiveUnavailable("no connection")
         return put(key, *args, **options)
 
-    found = documents(results=b"1", quote=b"2")
+    files = documents(results=b"1", quote=b"2")
     monkeypatch.setattr(store, "put_if_absent", fail)
     with pytest.raises(ArchiveUnavailable, match="no connection"):
-        archive(store, found)
+        archive(store, files)
     monkeypatch.undo()
     assert read_latest(store, *PLACE) is None
-    record = archive(store, found)
+    record = archive(store, files)
     assert (record.version, record.files) == (1, 2)
 
 

@@ -121,7 +121,7 @@ def test_a_table_of_a_later_version_is_refused(store):
     write_newer_table(store)
     with pytest.raises(NewerFormat, match=r"\.parquet has format 2"):
         read_rows(store)
-    assert [each.kind for each in tables.check_tables(store, "lab")] == ["newer"]
+    assert [finding.kind for finding in tables.check_tables(store, "lab")] == ["newer"]
 
 
 def test_what_a_later_version_wrote_is_no_damage_and_not_intact(store):
@@ -133,8 +133,8 @@ def test_what_a_later_version_wrote_is_no_damage_and_not_intact(store):
     report = verify_versions(store)
     assert [(f.kind, f.is_damage) for f in report.findings] == [("newer", False)]
     assert not report.ok
-    found = [*check_orders(store, "lab"), *check_campaigns(store, "lab"), *check_loops(store, "lab")]
-    newer = {f.key.rpartition("/")[2] for f in found if f.kind == "newer"}
+    findings = [*check_orders(store, "lab"), *check_campaigns(store, "lab"), *check_loops(store, "lab")]
+    newer = {f.key.rpartition("/")[2] for f in findings if f.kind == "newer"}
     assert newer >= {"BUDGET", "c", safe_name(LOOP)}
 
 

@@ -54,13 +54,17 @@ def test_an_account_is_found_with_its_parts_by_name_and_by_reference(server, arc
     document = server.read_block_document_by_name(name, "assay-account", include_secrets=False)
     assert set(document.block_document_references) == (set(parts) if saved else set())
     assert SECRET not in json.dumps(document.data, default=str)
-    given = {"designs": "x", "assay": {"experiment_type": "thermostability"}, "account": reference(account)}
-    for found in (AssayAccount.load(name), campaign.validate_parameters(given)["account"]):
-        assert found.name == name
-        assert found.credentials.token.get_secret_value() == SECRET
+    parameters = {
+        "designs": "x",
+        "assay": {"experiment_type": "thermostability"},
+        "account": reference(account),
+    }
+    for loaded in (AssayAccount.load(name), campaign.validate_parameters(parameters)["account"]):
+        assert loaded.name == name
+        assert loaded.credentials.token.get_secret_value() == SECRET
         for part in parts:
-            assert type(getattr(found, part)) is type(getattr(account, part))
-            assert getattr(found, part).model_dump() == getattr(account, part).model_dump()
+            assert type(getattr(loaded, part)) is type(getattr(account, part))
+            assert getattr(loaded, part).model_dump() == getattr(account, part).model_dump()
 
 
 def test_an_account_finds_its_archive_whether_it_is_saved_itself_or_not(server):
@@ -68,11 +72,11 @@ def test_an_account_finds_its_archive_whether_it_is_saved_itself_or_not(server):
     chosen.save("chosen")
     for name, archive in (("of-chosen", chosen), ("of-within", within)):
         make_account(archive=archive).save(name)
-    found = {
+    names_by_root = {
         archive.root: name for name, archive in saved_archives(server) if isinstance(archive, LocalArchive)
     }
-    assert found["/chosen"] == f"{LocalArchive.get_block_type_slug()}/chosen"
-    assert found["/within"] == "assay-account/of-within"
+    assert names_by_root["/chosen"] == f"{LocalArchive.get_block_type_slug()}/chosen"
+    assert names_by_root["/within"] == "assay-account/of-within"
     assert {"of-chosen", "of-within"} <= {account.name for account in saved_accounts(server)}
 
 

@@ -30,11 +30,14 @@ def test_a_block_goes_into_the_parameters_by_reference_and_without_its_secret():
 @pytest.mark.parametrize("nested", [True, False])
 def test_both_forms_of_a_reference_are_read(nested):
     known = str(uuid4())
-    given = {"archive": {"$ref": {"block_document_id": known} if nested else known}, "campaign_id": "c-1"}
-    run = SimpleNamespace(parameters=given)
+    parameters = {
+        "archive": {"$ref": {"block_document_id": known} if nested else known},
+        "campaign_id": "c-1",
+    }
+    run = SimpleNamespace(parameters=parameters)
     assert block_reference(run, "archive") == {"block_document_id": known}
     assert block_reference(run, "campaign_id") is None
-    assert make_references(given).keys() == {"archive"}
+    assert make_references(parameters).keys() == {"archive"}
 
 
 def test_what_is_wrong_with_a_saved_block_is_said_without_its_secrets():

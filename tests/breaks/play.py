@@ -312,12 +312,16 @@ def play_breaks(tree: Path, breaks: Sequence[Break], jobs: int, limit_seconds: i
             outcomes = list(pool.map(play, chunk))
             failed = sorted({name for one in outcomes for name in one.tests if "::" in name} - passing)
             shares = [share for share in (failed[number::jobs] for number in range(jobs)) if share]
-            found = {name for share in pool.map(run_unbroken, shares) for name in share}
-            for name in sorted(found):
+            unbroken_failures = {name for share in pool.map(run_unbroken, shares) for name in share}
+            for name in sorted(unbroken_failures):
                 report(f"fails without a break, and is ignored: {name}")
-            passing |= {*failed} - found
-            ignored |= found
-            again = [one for one, outcome in zip(chunk, outcomes, strict=True) if found & {*outcome.tests}]
+            passing |= {*failed} - unbroken_failures
+            ignored |= unbroken_failures
+            again = [
+                one
+                for one, outcome in zip(chunk, outcomes, strict=True)
+                if unbroken_failures & {*outcome.tests}
+            ]
             replayed = {outcome.id: outcome for outcome in pool.map(play, again)}
             yield from (replayed.get(outcome.id, outcome) for outcome in outcomes)
 

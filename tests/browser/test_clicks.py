@@ -66,9 +66,9 @@ def tell(pytestconfig):
 def test_nothing_that_a_person_clicks_fails(world, deployment, tell):
     from support.browser.people import Crowd
 
-    each = CLICKS // 4 // len(INTERFACES)
+    per_interface = CLICKS // 4 // len(INTERFACES)
     campaigns = {
-        f"{name}-{person}": [f"{name}-{n:03d}" for n in range(person, each, 2)]
+        f"{name}-{person}": [f"{name}-{n:03d}" for n in range(person, per_interface, 2)]
         for name in INTERFACES
         for person in (0, 1)
     }
@@ -90,22 +90,22 @@ def test_nothing_that_a_person_clicks_fails(world, deployment, tell):
         reached(world, ids, failed)
         tell(f"start: {len(ids)} clicks, and their runs are there after {time.monotonic() - began:.0f} s")
         world.stack.lab.clear_faults()
-        said = [crowd.click("retry", runs)]
+        replies = [crowd.click("retry", runs)]
         reached(world, ids, asks)
         tell(f"retry: {len(ids)} clicks, and their runs are there after {time.monotonic() - began:.0f} s")
-        said.append(crowd.click("approve", runs))
+        replies.append(crowd.click("approve", runs))
         reached(world, ids, waits)
         tell(f"approve: {len(ids)} clicks, and their runs are there after {time.monotonic() - began:.0f} s")
         world.advance(days=16)
-        said.append(crowd.click("resume", runs))
+        replies.append(crowd.click("resume", runs))
         reached(world, ids, completed)
         tell(f"resume: {len(ids)} clicks, and their runs are there after {time.monotonic() - began:.0f} s")
         seconds = time.monotonic() - began
     for line in figures(crowd.people, loads, others, seconds):
         tell(line)
     assert [f"{name}: {what}" for name, person in crowd.people.items() for what in person.wrong] == []
-    assert {one["status"] for answers in said for mine in answers.values() for one in mine} == {"ACCEPT"}
-    assert sum(len(person.seconds) for person in crowd.people.values()) == each * 4 * len(INTERFACES)
+    assert {one["status"] for answers in replies for mine in answers.values() for one in mine} == {"ACCEPT"}
+    assert sum(len(person.seconds) for person in crowd.people.values()) == per_interface * 4 * len(INTERFACES)
     for campaign in (campaign for mine in campaigns.values() for campaign in mine):
         assert (len(world.orders(campaign)), len(world.settlements(campaign))) == (1, 1), campaign
     assert set(others) == {"200"}

@@ -174,9 +174,9 @@ def test_a_page_under_a_rebound_name_reads_and_changes_nothing(world, prey, chro
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 @pytest.mark.parametrize("root", ["", "/v2"], ids=["v1", "v2"])
 def test_the_interfaces_work_under_each_own_name(world, prey, chromium, host, root):
-    own = world.stack.ui_url.replace("127.0.0.1", host)
-    context = chromium.new_context(base_url=own)
-    context.add_cookies([{"name": "prefect_ui_version", "value": "v2" if root else "v1", "url": own}])
+    host_url = world.stack.ui_url.replace("127.0.0.1", host)
+    context = chromium.new_context(base_url=host_url)
+    context.add_cookies([{"name": "prefect_ui_version", "value": "v2" if root else "v1", "url": host_url}])
     asked = []
     context.on("response", lambda answer: asked.append((answer.url, answer.status)))
     page = context.new_page()
@@ -184,7 +184,7 @@ def test_the_interfaces_work_under_each_own_name(world, prey, chromium, host, ro
     page.get_by_text("prey").first.wait_for(timeout=120_000)
     calls = [(url, status) for url, status in asked if "/api/" in url and "amplitude" not in url]
     assert calls
-    assert {urlsplit(url).netloc for url, _ in calls} == {urlsplit(own).netloc}
+    assert {urlsplit(url).netloc for url, _ in calls} == {urlsplit(host_url).netloc}
     assert {status for _, status in calls} <= {200, 201, 422}  # V2 asks for tasks of artifacts without one
     context.close()
 
@@ -192,14 +192,14 @@ def test_the_interfaces_work_under_each_own_name(world, prey, chromium, host, ro
 @pytest.mark.parametrize(("version", "root"), [("v1", ""), ("v2", "/v2")])
 def test_both_interfaces_ask_for_the_password(tmp_path, version, root):
     with prefect_server(tmp_path, "--password", PREFECT_ASSAY_SERVER_PASSWORD="correct horse") as url:
-        own = url.replace("127.0.0.1", "localhost")
+        local_url = url.replace("127.0.0.1", "localhost")
         from playwright.sync_api import sync_playwright
 
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, NAMES])
-            context = browser.new_context(base_url=own)
+            context = browser.new_context(base_url=local_url)
             context.set_default_timeout(120_000)
-            context.add_cookies([{"name": "prefect_ui_version", "value": version, "url": own}])
+            context.add_cookies([{"name": "prefect_ui_version", "value": version, "url": local_url}])
             page = context.new_page()
             page.goto(f"{root}/blocks")
             field = page.locator("input[type=password]")

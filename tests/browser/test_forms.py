@@ -15,11 +15,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def form(world):
     """The deployed `campaign` with everything filled in but the assay."""
-    given = world.shared() | {"designs": DESIGN}
+    parameters = world.shared() | {"designs": DESIGN}
     served = world.api.read_deployment_by_name("campaign/assay-campaign")
-    given = flow_parameters(given)
-    given["account"] = save_account(given["account"])
-    filled = {name: as_parameter(value) for name, value in given.items()}
+    parameters = flow_parameters(parameters)
+    parameters["account"] = save_account(parameters["account"])
+    filled = {name: as_parameter(value) for name, value in parameters.items()}
     world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
     return f"/deployments/deployment/{served.id}/run"
 

@@ -177,9 +177,9 @@ def test_what_remains_after_a_cancellation_is_read_at_once(world, canceled, pers
     (artifact,) = world.artifacts(canceled, "assay-canceled-")
     page = opened(f"/artifacts/artifact/{artifact.id}", "Ordered")
     kept(page, "canceled", person, window)
-    said = page.get_by_text("is billed").first
-    said.scroll_into_view_if_needed()
-    assert in_window(page, said)
+    notice = page.get_by_text("is billed").first
+    notice.scroll_into_view_if_needed()
+    assert in_window(page, notice)
 
 
 def test_the_report_has_no_text_beside_the_window(world, measured, person, window, opened):

@@ -193,10 +193,10 @@ def test_a_failure_of_one_order_leaves_the_others_advancing(lab, tmp_path, monke
     pay = advance_module.pay_invoice
     refused = campaign.orders[0].key
 
-    def odd(*given, ledger, **more):
+    def odd(*arguments, ledger, **more):
         if ledger.order_key == refused:
             raise error
-        return pay(*given, ledger=ledger, **more)
+        return pay(*arguments, ledger=ledger, **more)
 
     monkeypatch.setattr(advance_module, "pay_invoice", odd)
     looks = look_at_orders(campaign).orders

@@ -59,7 +59,7 @@ def campaign(store=None, **questions):
 
 
 def answer(written, *, service=None, ceiling_cents=90_000, **changes):
-    given = {
+    fields = {
         "question_id": "price",
         "revision": 1,
         "decision": "approve",
@@ -69,7 +69,7 @@ def answer(written, *, service=None, ceiling_cents=90_000, **changes):
     }
     policy = SimpleNamespace(answer_ceiling_cents=ceiling_cents)
     account = SimpleNamespace(credentials=service or Service(NOW), policy=policy)
-    return answer_question(account, written.log, **given | changes)
+    return answer_question(account, written.log, **fields | changes)
 
 
 def test_an_answer_is_recorded_with_its_person_and_counts_for_exactly_the_question(prefect):

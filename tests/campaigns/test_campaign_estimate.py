@@ -53,9 +53,9 @@ def test_a_control_of_every_experiment_is_counted_once(shown):
 
 
 def test_a_name_in_the_list_of_duplicates_is_no_markup(shown):
-    given = plan(ProteinSequence("d", PLAIN))
+    campaign_plan = plan(ProteinSequence("d", PLAIN))
     name = "<img src=x>"
-    odd = given.model_copy(update={"duplicates": (Duplicate(name=name, same_as="[d](http://y)"),)})
+    odd = campaign_plan.model_copy(update={"duplicates": (Duplicate(name=name, same_as="[d](http://y)"),)})
     show(odd)
     assert [line for line in shown if "img" in line] == [f"- `{name}` (same as `[d](http://y)`)"]
 
@@ -66,8 +66,8 @@ def test_plain_designs_have_no_such_section(shown):
 
 
 def test_how_the_designs_were_read_is_in_the_artifact(shown):
-    given = plan(ProteinSequence("d|1", PLAIN), ProteinSequence("d2", f"{PLAIN}A:{PLAIN}"))
-    show(given)
+    campaign_plan = plan(ProteinSequence("d|1", PLAIN), ProteinSequence("d2", f"{PLAIN}A:{PLAIN}"))
+    show(campaign_plan)
     assert "- `2 designs: 32 to 65 residues, median 48.5; 1 with 1 chain; 1 with 2 chains`" in shown
 
 

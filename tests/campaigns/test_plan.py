@@ -51,7 +51,7 @@ def setup(tmp_path, monkeypatch, credentials):
     )
 
 
-def given(designs, campaign_id=None, **changes) -> CampaignInput:
+def make_input(designs, campaign_id=None, **changes) -> CampaignInput:
     values = {
         "designs": designs,
         "assay": ASSAY,
@@ -62,28 +62,28 @@ def given(designs, campaign_id=None, **changes) -> CampaignInput:
 
 
 def test_names_are_first_words_and_the_plan_stays(setup):
-    first = make_plan(setup, given(FASTA, "mine"))
+    first = make_plan(setup, make_input(FASTA, "mine"))
     assert set(first.experiments[0].spec.sequences) == {"d1", "d2"}
     assert first.attributes["d1"] == {"ipTM": "0.9"}
     assert first.source == "designs.fasta"
-    assert make_plan(setup, given(FASTA, "mine")).order_keys == first.order_keys
+    assert make_plan(setup, make_input(FASTA, "mine")).order_keys == first.order_keys
 
 
 def test_an_id_that_other_designs_have_used_is_still_refused(setup):
-    make_plan(setup, given(">other x\nAAAKLM\n", "mine"))
+    make_plan(setup, make_input(">other x\nAAAKLM\n", "mine"))
     with pytest.raises(InvalidSpec, match="has been used for other designs"):
-        make_plan(setup, given(FASTA, "mine"))
+        make_plan(setup, make_input(FASTA, "mine"))
 
 
 def test_an_earlier_order_in_other_batches_is_refused_and_not_repeated(setup):
-    make_plan(setup, given(FASTA))
+    make_plan(setup, make_input(FASTA))
     with pytest.raises(InvalidSpec, match="has been used for other designs"):
-        make_plan(setup, given(FASTA, designs_per_experiment=1))
+        make_plan(setup, make_input(FASTA, designs_per_experiment=1))
 
 
 def test_warnings_and_notes_are_logged(setup, caplog):
     with caplog.at_level(logging.INFO, logger="plan"):
-        make_plan(setup, given(MPNN))
+        make_plan(setup, make_input(MPNN))
     assert "the native input of ProteinMPNN left out: 3HTN" in caplog.text
     assert "1 of 2 designs has an odd number of cysteines" in caplog.text
 
@@ -94,10 +94,10 @@ FUSED = f">a\nSEEKKKLALEAAAKLSQAMKVLAEKRDDVKAAAEEAVKLMKE{TARGET}\n>b\nSKALEYFGSL
 
 def test_what_is_in_doubt_ends_the_run_before_the_service_is_asked(setup):
     with pytest.raises(InvalidSequences, match=r"in a form: as_is"):
-        make_plan(setup, given(FUSED))
-    plan = make_plan(setup, given(FUSED, as_is=True))
+        make_plan(setup, make_input(FUSED))
+    plan = make_plan(setup, make_input(FUSED, as_is=True))
     assert "2 designs: 102 residues" in plan.reading[0]
-    cut = make_plan(setup, given(FUSED, chain="1"))
+    cut = make_plan(setup, make_input(FUSED, chain="1"))
     assert [len(value.aa_string) for value in cut.sequences.values()] == [42, 42]
 
 
@@ -108,18 +108,18 @@ def test_the_catalogs_target_is_refused_though_all_designs_are_variants(setup, m
         "SKALEYFGSLSEEEFERLREELDELMVRGKQVGLVTREAHWL", "SEEKKKLALEAAAKLSQAMKVLAEKRDDVKAAAEEAVKLMKK"
     )
     with pytest.raises(InvalidSequences, match="the target in the service's catalog"):
-        make_plan(setup, given(variants))
+        make_plan(setup, make_input(variants))
 
 
 def test_a_campaign_goes_on_by_its_archived_plan(setup):
-    first = make_plan(setup, given(FASTA, "mine"))
-    assert given("campaign:mine").continued_id == "mine"
-    assert given(FASTA).continued_id is None
+    first = make_plan(setup, make_input(FASTA, "mine"))
+    assert make_input("campaign:mine").continued_id == "mine"
+    assert make_input(FASTA).continued_id is None
     assert read_kept_plan(setup, "mine").order_keys == first.order_keys
 
 
 def test_a_plan_of_another_archive_orders_nothing(setup):
-    make_plan(setup, given(FASTA, "mine"))
+    make_plan(setup, make_input(FASTA, "mine"))
     setup.ledgers.archive_id = "another"
     with pytest.raises(ArchiveError, match="not in this archive"):
         read_kept_plan(setup, "mine")

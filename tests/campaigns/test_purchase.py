@@ -318,10 +318,10 @@ def test_many_campaigns_cost_a_bounded_number_of_requests(history, monkeypatch):
     read = []
     find = purchase_module.find_plan
     monkeypatch.setattr(purchase_module, "find_plan", lambda *args: read.append(args[2]) or find(*args))
-    found = history.find(plan(CONTROL, *(design(n) for n in range(6))))
+    earlier = history.find(plan(CONTROL, *(design(n) for n in range(6))))
     assert sorted(read) == ["old-4", "old-5"], "the newest"
-    assert [one.campaign_id for one in found.purchases] == ["old-5", "old-4"]
-    assert found.unread == "compared with the newest 2 of 6 campaigns"
+    assert [one.campaign_id for one in earlier.purchases] == ["old-5", "old-4"]
+    assert earlier.unread == "compared with the newest 2 of 6 campaigns"
 
 
 def test_several_plans_cost_one_reading_of_each_earlier_campaign(history, monkeypatch):
@@ -343,9 +343,9 @@ def test_archive_that_cannot_be_compared_leaves_the_summary_true(history, monkey
         raise OSError("no route")
 
     monkeypatch.setattr(purchase_module, "find_plan", fail)
-    found = history.find(plan(CONTROL, design(1)))
-    assert found == Earlier(unread="not compared with earlier campaigns: no route")
-    assert summary(earlier=found).due_cents == 4500
+    earlier = history.find(plan(CONTROL, design(1)))
+    assert earlier == Earlier(unread="not compared with earlier campaigns: no route")
+    assert summary(earlier=earlier).due_cents == 4500
 
 
 def test_placed_orders_are_priced_by_their_ledgers_alone(history):

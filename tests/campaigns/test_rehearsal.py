@@ -82,12 +82,12 @@ def played(account, designs=None, **assay):
     return rehearse_account(account, designs or designs_of(), Assay(**assay), ReadingOptions())
 
 
-def problems(found):
-    return {step.name: step.problem for step in found.steps if not step.ok}
+def problems(rehearsal):
+    return {step.name: step.problem for step in rehearsal.steps if not step.ok}
 
 
-def states(found, operation):
-    return {one.place: one.state for one in found.fields if one.operation == operation}
+def states(rehearsal, operation):
+    return {one.place: one.state for one in rehearsal.fields if one.operation == operation}
 
 
 def texts(bundle):
@@ -137,19 +137,21 @@ def with_past_orders(service):
 
 
 def test_the_lab_is_ready_and_every_field_of_it_is_known(lab, sent, tmp_path):
-    found = played(account_of(lab.base_url, lab.token, tmp_path))
-    assert (problems(found), found.is_ready, found.account.simulated) == ({}, True, True)
+    rehearsal = played(account_of(lab.base_url, lab.token, tmp_path))
+    assert (problems(rehearsal), rehearsal.is_ready, rehearsal.account.simulated) == ({}, True, True)
     assert sent() == [("POST", "/api/v1/experiments/cost-estimate")]
-    assert found.changes == ()
+    assert rehearsal.changes == ()
     odd = [
-        one for one in found.fields if one.state in {FieldState.MISSING, FieldState.ODD, FieldState.NEW_WORD}
+        one
+        for one in rehearsal.fields
+        if one.state in {FieldState.MISSING, FieldState.ODD, FieldState.NEW_WORD}
     ]
     assert odd == []
-    results = states(found, "GET /experiments/{}/results")
+    results = states(rehearsal, "GET /experiments/{}/results")
     assert results["items[].summary[].kd_mean"] is FieldState.READ
     assert results["items[].summary[].kd_units"] is FieldState.READ, "the unit of a number that is read"
     assert results["items[].summary[].binding_model"] is FieldState.UNREAD, "it has no column"
-    words = {one.place: one.words for one in found.fields if one.operation == "GET /experiments"}
+    words = {one.place: one.words for one in rehearsal.fields if one.operation == "GET /experiments"}
     assert set(words["items[].status"]) == {"done", "draft", "quote_sent"}
 
 
@@ -157,9 +159,9 @@ def test_the_lab_is_ready_and_every_field_of_it_is_known(lab, sent, tmp_path):
 def test_only_reads_and_estimates_are_sent_to_any_service_of_the_contract(variant, tmp_path):
     with running(ContractService(**VARIANTS[variant])) as service:
         with_past_orders(service)
-        found = played(account_of(service.base_url, TOKEN, tmp_path, provider=service.provider))
-        assert problems(found) == {"description": "no_description"} | PROBLEMS[variant]
-        assert not found.account.simulated
+        rehearsal = played(account_of(service.base_url, TOKEN, tmp_path, provider=service.provider))
+        assert problems(rehearsal) == {"description": "no_description"} | PROBLEMS[variant]
+        assert not rehearsal.account.simulated
         assert [call for call in service.journal if call[0] != "GET"] == [ESTIMATE]
         assert len(service.made) == 2
         assert {"/targets", "/experiments", "/quotes", "/updates", "/results"} <= {
@@ -170,41 +172,43 @@ def test_only_reads_and_estimates_are_sent_to_any_service_of_the_contract(varian
 def test_odd_values_and_new_words_are_named(tmp_path):
     with running(ContractService(**VARIANTS["odd values"])) as service:
         with_past_orders(service)
-        found = played(account_of(service.base_url, TOKEN, tmp_path))
-    targets = states(found, "GET /targets")
+        rehearsal = played(account_of(service.base_url, TOKEN, tmp_path))
+    targets = states(rehearsal, "GET /targets")
     assert targets["items[].pricing"] is targets["items[].details"] is FieldState.ODD
     assert targets["items[].vendor_name"] is FieldState.MISSING
-    assert states(found, "GET /updates")["items[].timestamp"] is FieldState.ODD
-    assert states(found, "GET /experiments/{}")["eta"] is FieldState.UNREAD
+    assert states(rehearsal, "GET /updates")["items[].timestamp"] is FieldState.ODD
+    assert states(rehearsal, "GET /experiments/{}")["eta"] is FieldState.UNREAD
     status = next(
-        one for one in found.fields if (one.operation, one.place) == ("GET /experiments", "items[].status")
+        one
+        for one in rehearsal.fields
+        if (one.operation, one.place) == ("GET /experiments", "items[].status")
     )
     assert (status.state, status.words) == (FieldState.NEW_WORD, ("awaiting_slot", "done"))
-    assert states(found, "GET /experiments/{}/results")["*"] is FieldState.UNREAD, "keys that are designs"
+    assert states(rehearsal, "GET /experiments/{}/results")["*"] is FieldState.UNREAD, "keys that are designs"
 
 
 def test_a_token_that_may_only_read_is_enough_to_rehearse_and_not_to_order(lab, sent, tmp_path):
     with AssayClient(lab.base_url, lab.token) as client:
         token = client.tokens.attenuate(lab.token, Attenuation(read_only=True), name="rehearsal").token
     before = len(sent())
-    found = played(account_of(lab.base_url, token.get_secret_value(), tmp_path))
-    assert problems(found) == {"token": "read_only"}
+    rehearsal = played(account_of(lab.base_url, token.get_secret_value(), tmp_path))
+    assert problems(rehearsal) == {"token": "read_only"}
     assert sent()[before:] == [("POST", "/api/v1/experiments/cost-estimate")]
 
 
 def test_a_refused_token_is_one_problem_and_the_rest_is_not_tried(lab, tmp_path):
-    found = played(account_of(lab.base_url, "token_nobody", tmp_path))
-    kinds = problems(found)
+    rehearsal = played(account_of(lab.base_url, "token_nobody", tmp_path))
+    kinds = problems(rehearsal)
     assert kinds.pop("targets") == "Unauthorized"
     assert set(kinds.values()) == {"not_tried"}
-    assert all(step.next_step for step in found.steps if not step.ok)
+    assert all(step.next_step for step in rehearsal.steps if not step.ok)
 
 
 def test_an_unknown_target_is_a_problem_that_names_it(lab, tmp_path):
-    found = played(account_of(lab.base_url, lab.token, tmp_path), target="no such protein")
-    (step,) = [step for step in found.steps if step.name == "targets"]
+    rehearsal = played(account_of(lab.base_url, lab.token, tmp_path), target="no such protein")
+    (step,) = [step for step in rehearsal.steps if step.name == "targets"]
     assert "no such protein" in step.text
-    assert problems(found)["price"] == "not_tried"
+    assert problems(rehearsal)["price"] == "not_tried"
 
 
 def test_a_search_that_finds_nothing_is_a_problem(tmp_path):
@@ -215,8 +219,8 @@ def test_a_search_that_finds_nothing_is_a_problem(tmp_path):
         service.experiments_list = lambda query, **more: whole(
             query={"search": ["-"]} if "search" in query else query, **more
         )
-        found = played(account_of(service.base_url, TOKEN, tmp_path))
-    assert problems(found)["experiments"] == "search"
+        rehearsal = played(account_of(service.base_url, TOKEN, tmp_path))
+    assert problems(rehearsal)["experiments"] == "search"
 
 
 @pytest.fixture
@@ -231,15 +235,15 @@ def hook(place, key=SIGNING_KEY):
 
 def test_the_receiver_refuses_an_unsigned_delivery_and_takes_a_signed_one(lab, receiver, tmp_path):
     receiver.wake.resumes = 0
-    found = played(account_of(lab.base_url, lab.token, tmp_path, webhook=hook(receiver)))
-    assert problems(found) == {}
+    rehearsal = played(account_of(lab.base_url, lab.token, tmp_path, webhook=hook(receiver)))
+    assert problems(rehearsal) == {}
     assert receiver.wake.orders == ["f" * 20], "the signed one alone, for an order that no run has"
 
 
 def test_a_receiver_with_another_key_is_a_problem(lab, receiver, tmp_path):
     other = hook(receiver, "another-signing-key-of-the-tests-0123")
-    found = played(account_of(lab.base_url, lab.token, tmp_path, webhook=other))
-    assert problems(found) == {"webhook": "receiver"}
+    rehearsal = played(account_of(lab.base_url, lab.token, tmp_path, webhook=other))
+    assert problems(rehearsal) == {"webhook": "receiver"}
     assert receiver.wake.orders == []
 
 
@@ -247,8 +251,8 @@ def test_a_receiver_that_believes_everybody_is_a_problem(lab, tmp_path):
     with fault_server() as gullible:
         gullible.will(reply(200), reply(200))
         webhook = WebhookEndpoint(url=gullible.base_url, signing_key=SIGNING_KEY)
-        found = played(account_of(lab.base_url, lab.token, tmp_path, webhook=webhook))
-    (step,) = [step for step in found.steps if step.name == "webhook"]
+        rehearsal = played(account_of(lab.base_url, lab.token, tmp_path, webhook=webhook))
+    (step,) = [step for step in rehearsal.steps if step.name == "webhook"]
     assert "answers 200 to an unsigned delivery" in step.text
 
 
@@ -264,11 +268,11 @@ def test_the_bundle_has_nothing_of_the_user(variant, tmp_path):
             webhook=WebhookEndpoint(url="http://127.0.0.1:9/assay", signing_key=SIGNING_KEY),
         )
         designs = designs_of()
-        found = played(account, designs)
-        bundle = texts(make_bundle(found, account, designs))
+        rehearsal = played(account, designs)
+        bundle = texts(make_bundle(rehearsal, account, designs))
         ids = [*service.made, *(one.invoice for one in service.made.values())]
     assert set(bundle) == {"README.txt", "report.json", "interface.json"}
-    own = [
+    private_texts = [
         TOKEN,
         SIGNING_KEY,
         ISSUER_KEY,
@@ -280,11 +284,11 @@ def test_the_bundle_has_nothing_of_the_user(variant, tmp_path):
         "Lovelace",
         "ada@",
     ]
-    own += [service.base_url, str(tmp_path), "127.0.0.1", "21900", "ORG-001", TARGET["id"], *ids]
+    private_texts += [service.base_url, str(tmp_path), "127.0.0.1", "21900", "ORG-001", TARGET["id"], *ids]
     for name, text in bundle.items():
-        assert [one for one in own if one.casefold() in text.casefold()] == [], name
+        assert [one for one in private_texts if one.casefold() in text.casefold()] == [], name
     report = json.loads(bundle["report.json"])
-    assert {one["name"] for one in report["steps"]} == {step.name for step in found.steps}
+    assert {one["name"] for one in report["steps"]} == {step.name for step in rehearsal.steps}
     assert all(set(one) == {"name", "ok", "problem"} for one in report["steps"])
 
 

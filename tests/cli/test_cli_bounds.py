@@ -19,14 +19,14 @@ def commands(command=None, name=""):
 
 
 def test_every_number_of_every_command_has_bounds():
-    found = [
+    unbounded = [
         f"{name} {parameter.name}"
         for name, command in commands()
         for parameter in command.params
         if parameter.type_descriptor.annotation in {int, float, int | None, float | None}
         and None in {parameter.min, parameter.max}
     ]
-    assert found == []
+    assert unbounded == []
     assert sum(p.type_descriptor.annotation in {int, float} for _, c in commands() for p in c.params) > 20
 
 

@@ -68,9 +68,9 @@ def seen(server, capsys):
             code = 0
         except SystemExit as end:
             code = end.code
-        found = json.loads(capsys.readouterr().out)
-        faults = [line for line in found["lines"] if not line["ok"]]
-        assert found["ok"] == (not faults) == (code == 0)
+        report = json.loads(capsys.readouterr().out)
+        faults = [line for line in report["lines"] if not line["ok"]]
+        assert report["ok"] == (not faults) == (code == 0)
         assert all(line["next_step"] for line in faults)
         return [(line["part"], line["text"]) for line in faults]
 
@@ -102,9 +102,9 @@ def _unsaved(block):
 
 
 @contextmanager
-def deployed(client, flow, **given):
+def deployed(client, flow, **options):
     """A deployment as ours is named, and nothing else of it."""
-    made = client.create_deployment(client.create_flow_from_name(flow), f"assay-{flow}", **given)
+    made = client.create_deployment(client.create_flow_from_name(flow), f"assay-{flow}", **options)
     try:
         yield made
     finally:
@@ -112,7 +112,7 @@ def deployed(client, flow, **given):
 
 
 def named(faults, part, *words):
-    return [text for found, text in faults if found == part and all(word in text for word in words)]
+    return [text for fault_part, text in faults if fault_part == part and all(word in text for word in words)]
 
 
 def test_a_server_without_anything_of_ours(seen):
@@ -150,9 +150,9 @@ def test_a_clock_that_differs(minutes, ok):
 
 def problems(capsys):
     show_problems(as_json=True)
-    found = json.loads(capsys.readouterr().out)["problems"]
-    assert all(problem["next_step"] for problem in found)
-    return [problem["text"] for problem in found if problem["kind"] == "cannot-start"]
+    entries = json.loads(capsys.readouterr().out)["problems"]
+    assert all(problem["next_step"] for problem in entries)
+    return [problem["text"] for problem in entries if problem["kind"] == "cannot-start"]
 
 
 @pytest.fixture
@@ -206,8 +206,10 @@ def test_a_queue_that_no_worker_of_its_pool_polls_is_named(server, pool):
         deployments = read_own_deployments(server)
         for queue in server.read_work_queues(work_pool_name=POOL):
             server.update_work_queue(queue.id, last_polled=NOW if queue.name == "runs" else None)
-        (found,) = [each for each in find_obstacles(server, deployments, NOW) if each.part == "worker"]
-        assert (found.subject, "sweep cannot start" in found.text) == (f"{POOL}/default", True)
+        (obstacle,) = [
+            candidate for candidate in find_obstacles(server, deployments, NOW) if candidate.part == "worker"
+        ]
+        assert (obstacle.subject, "sweep cannot start" in obstacle.text) == (f"{POOL}/default", True)
         default = server.read_work_queue_by_name("default", work_pool_name=POOL)
         for last_polled, faults in ((NOW - timedelta(minutes=4), 1), (NOW - timedelta(minutes=1), 0)):
             server.update_work_queue(default.id, last_polled=last_polled)
@@ -260,8 +262,8 @@ def test_a_receiver_that_is_away_is_a_problem(server, capsys):
     endpoint = WebhookEndpoint(url=f"{CLOSED}/assay", signing_key="k" * 32)
     with saved("away", webhook=endpoint) as name:
         show_problems(as_json=True)
-        found = json.loads(capsys.readouterr().out)["problems"]
-    assert [problem["subject"] for problem in found if problem["kind"] == "receiver-unreachable"] == [name]
+        entries = json.loads(capsys.readouterr().out)["problems"]
+    assert [problem["subject"] for problem in entries if problem["kind"] == "receiver-unreachable"] == [name]
 
 
 def test_a_pool_without_a_worker(server, seen):

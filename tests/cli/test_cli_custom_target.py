@@ -50,7 +50,7 @@ def test_a_target_is_requested_followed_and_measured_against(lab, service, capsy
     for spelling in (ANTIGEN, "OWN-1"):
         check_target(Assay(target=spelling))
         assert resolve_target(service, Assay(target=spelling)).id == target.id
-    assert [found.id for found in search_targets(service, ["antigen"])] == [target.id]
+    assert [catalog_target.id for catalog_target in search_targets(service, ["antigen"])] == [target.id]
 
 
 def test_a_rejected_request_says_why(lab, service, capsys):

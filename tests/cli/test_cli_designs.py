@@ -100,7 +100,7 @@ def test_the_examples_of_the_page_run(files, monkeypatch, capsys):
     for table in ("summary.csv", "round1/summary.csv"):
         (files / table).write_text("name,outcome,aa_string,method,ipTM\nh,no_binding,WWWW,old,0.1\n")
     with_parents = "".join(
-        f"{line},{'parent' if at == 0 else 'wt'}\n" for at, line in enumerate(POOL.splitlines())
+        f"{line},{'parent' if index == 0 else 'wt'}\n" for index, line in enumerate(POOL.splitlines())
     )
     (files / "pool.csv").write_text(with_parents)
     line = re.search(r"^prefect-assay (designs select .*)$", page.replace("\\\n", ""), re.MULTILINE).group(1)
@@ -144,7 +144,7 @@ def test_options_without_effect_are_refused_before_anything_is_read(files):
 def test_backtest_plays_a_measured_table_and_says_what_to_take(tmp_path):
     letters = "ACDEFGHIKLMNPQRSTVWY"
     rows = [
-        f"d{n},{''.join(letters[(n * 7 + at * at * (n + 3)) % 20] for at in range(40))},{str(n % 3 == 0).lower()},0.{n:02}\n"
+        f"d{n},{''.join(letters[(n * 7 + pos * pos * (n + 3)) % 20] for pos in range(40))},{str(n % 3 == 0).lower()},0.{n:02}\n"
         for n in range(30)
     ]
     (tmp_path / "table.csv").write_text("name,sequence,binding,ipTM\n" + "".join(rows))
@@ -164,11 +164,11 @@ def test_backtest_plays_a_measured_table_and_says_what_to_take(tmp_path):
 
     answer = command(*arguments, "--json", cwd=tmp_path).json()
 
-    assert {"gp", "ridge", "top_score", "random"} < {each["policy"] for each in answer["policies"]}
+    assert {"gp", "ridge", "top_score", "random"} < {policy["policy"] for policy in answer["policies"]}
     assert answer["verdict"]["policy"] in {"gp", "top_score", "random"}
     shown = command(*arguments, cwd=tmp_path)
     assert shown.code == 0, shown.err
     assert f"take {answer['verdict']['policy']}: " in shown.out
     alone = command(*arguments[:-1], "1", "--json", cwd=tmp_path).json()
-    assert {each["last_error"] for each in alone["policies"]} == {None}
+    assert {policy["last_error"] for policy in alone["policies"]} == {None}
     assert not alone["verdict"]["real"]

@@ -66,7 +66,7 @@ def lab():
     return raw
 
 
-def at(raw, path, method):
+def get_operation(raw, path, method):
     return raw["paths"][f"/api/v1{path}"][method]
 
 
@@ -124,8 +124,8 @@ def test_every_place_that_goes_and_every_place_that_comes_is_named():
         for place in places:
             whole, without = {operation: places}, {operation: {p: f for p, f in places.items() if p != place}}
             for kind, before, after in (("gone", whole, without), ("new", without, whole)):
-                found = [(c.kind, c.operation, c.place) for c in compare(before, after, _USAGE)]
-                assert found == [(kind, operation, place)]
+                differences = [(c.kind, c.operation, c.place) for c in compare(before, after, _USAGE)]
+                assert differences == [(kind, operation, place)]
 
 
 def test_every_aspect_that_changes_is_named():
@@ -149,24 +149,24 @@ def new_operation(raw):
 
 
 def gone_parameter(raw):
-    operation = at(raw, "/targets", "get")
+    operation = get_operation(raw, "/targets", "get")
     operation["parameters"] = [p for p in operation["parameters"] if p.get("name") != "detailed"]
 
 
 def required_parameter(raw):
-    at(raw, "/quotes", "get")["parameters"].append(
+    get_operation(raw, "/quotes", "get")["parameters"].append(
         {"name": "region", "in": "query", "required": True, "schema": {"type": "string"}}
     )
 
 
 def optional_parameter(raw):
-    at(raw, "/quotes", "get")["parameters"].append(
+    get_operation(raw, "/quotes", "get")["parameters"].append(
         {"name": "region", "in": "query", "required": False, "schema": {"type": "string"}}
     )
 
 
 def smaller_pages(raw):
-    for parameter in at(raw, "/invoices", "get")["parameters"]:
+    for parameter in get_operation(raw, "/invoices", "get")["parameters"]:
         if parameter.get("name") == "limit":
             parameter["schema"]["maximum"] = 50
 
@@ -220,13 +220,13 @@ def required_in_an_order(raw):
 
 
 def required_parameter_that_is_known(raw):
-    for parameter in at(raw, "/updates", "get")["parameters"]:
+    for parameter in get_operation(raw, "/updates", "get")["parameters"]:
         if parameter.get("name") == "limit":
             parameter["required"] = True
 
 
 def gone_success(raw):
-    answers = at(raw, "/sequences", "post")["responses"]
+    answers = get_operation(raw, "/sequences", "post")["responses"]
     answers["202"] = answers.pop("201")
 
 
@@ -264,11 +264,11 @@ MUTATIONS = [
 def test_a_changed_description_is_named(mutate, line, breaks):
     raw = lab()
     mutate(raw)
-    found = changes(facts_of(raw))
-    named = [change for change in found if str(change).startswith(line)]
-    assert named, [str(change) for change in found]
+    differences = changes(facts_of(raw))
+    named = [change for change in differences if str(change).startswith(line)]
+    assert named, [str(change) for change in differences]
     assert named[0].breaks is breaks
-    assert any(change.breaks for change in found) is breaks
+    assert any(change.breaks for change in differences) is breaks
 
 
 # The two forms of a create's answer differ: what is required in one may be absent in the other.
@@ -376,11 +376,11 @@ def test_a_difference_breaks_if_and_only_if_the_client_cannot_read_the_answer(ho
                     continue
                 now |= {place: fact} if fact else {}
                 named = compare({operation.name: places}, {operation.name: now}, _USAGE)
-                (found,) = [one for one in named if one.place == place]
+                (difference,) = [one for one in named if one.place == place]
                 odd = replaced(body, path, change)
                 if odd == body:  # the example is of another published shape
                     continue
-                assert found.breaks is not readable(call, status, odd), f"{call.method}: {found}"
+                assert difference.breaks is not readable(call, status, odd), f"{call.method}: {difference}"
                 compared += 1
     assert compared > 200
 

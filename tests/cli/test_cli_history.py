@@ -20,12 +20,12 @@ def archive(tmp_path_factory):
     archive_measured_round(store, "", selected_round(store, ""))
     whole_round(store, "")
     designs = [
-        ProteinSequence(name, f"MKV{'A' * at}", attributes={"method": "rfd", "ipTM": f"0.{at}"})
-        for at, name in enumerate(("h1", "h2"), start=1)
+        ProteinSequence(name, f"MKV{'A' * number}", attributes={"method": "rfd", "ipTM": f"0.{number}"})
+        for number, name in enumerate(("h1", "h2"), start=1)
     ]
     archive_plan(store, "", "by-hand", designs)
-    found = [row("h1", "HND-001", outcome="no_expression"), row("h2", "HND-001", kd_M=1e-9)]
-    archive_rows(store, "", "by-hand", "HND-001", found)
+    rows = [row("h1", "HND-001", outcome="no_expression"), row("h2", "HND-001", kd_M=1e-9)]
+    archive_rows(store, "", "by-hand", "HND-001", rows)
     done = command("archive", "tables", str(store.root))
     assert done.code == 0, done.err
     assert f"{store.root}/TABLES/candidates: 2 files, 2 written now" in done.out
@@ -35,14 +35,14 @@ def archive(tmp_path_factory):
 def test_methods_of_all_campaigns_with_their_hit_rates(archive):
     shown = command("designs", "history", str(archive), "--json").json()
     assert [
-        [each[title] for title in ("method", "proposed", "bought", "measured", "hits", "hit_rate")]
-        for each in shown["methods"]
+        [entry[title] for title in ("method", "proposed", "bought", "measured", "hits", "hit_rate")]
+        for entry in shown["methods"]
     ] == [["rfd", 5, 4, 4, 3, 0.75], ["old", 3, 2, 2, 1, 0.5], ["(no method)", 3, 0, 0, 0, None]]
     low, high = shown["methods"][0]["interval"]
     assert (low, high) == pytest.approx(stats.beta.interval(0.95, 3.5, 1.5))
     assert shown["notes"] == [f"loop {LOOP}, round 2: its experiment was canceled"]
     assert shown["passed_over"] == {"duplicate": 1, "ranked_lower": 2, "not_ordered": 2}
-    scores = {each["column"]: (each["designs"], each["rho"]) for each in shown["scores"]}
+    scores = {entry["column"]: (entry["designs"], entry["rho"]) for entry in shown["scores"]}
     assert scores["selection_score"] == (3, pytest.approx(1))
     assert scores["ipTM"] == (4, pytest.approx(-0.2))
 
@@ -54,7 +54,7 @@ def test_one_loop_on_the_screen_and_as_a_table_for_the_next_selection(archive, t
     assert [cell.strip() for cell in line.strip("│").split("│")][:6] == ["rfd", "3", "2", "2", "2", "100%"]
     assert "not bought: 2 ranked lower, 2 not ordered, 1 duplicate" in done.out
     history = read_history(tmp_path / "h.csv")
-    assert {each.name: each.attributes["round"] for each in history.designs} == dict.fromkeys(
+    assert {design.name: design.attributes["round"] for design in history.designs} == dict.fromkeys(
         ("d0", "d1", "d2", "d3"), "1"
     )
     assert len(history.residues()) == 4
@@ -72,7 +72,7 @@ def test_designs_that_were_ordered_and_have_no_results_are_in_the_table_as_pendi
     order.record(lambda _: Ordered(experiment_id="e-1"))
     assert command(*arguments, cwd=tmp_path).code == 0
     designs = read_history(tmp_path / "h.csv").designs
-    assert {(each.name, each.outcome, each.aa_string) for each in designs} == {
+    assert {(design.name, design.outcome, design.aa_string) for design in designs} == {
         (choice.candidate.name, "pending", choice.candidate.sequence) for choice in fixed.choices
     }
 
@@ -96,10 +96,12 @@ def test_designs_of_a_plain_campaign_that_are_in_the_laboratory_are_pending_too(
     )
     done = command("designs", "history", str(store.root), "--csv", "h.csv", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
-    found = {each.name: (each.outcome, each.aa_string) for each in read_history(tmp_path / "h.csv").designs}
+    outcomes = {
+        entry.name: (entry.outcome, entry.aa_string) for entry in read_history(tmp_path / "h.csv").designs
+    }
     first = "measured" if measured else "pending"
-    assert found == {"h1": (first, "MKVAA"), "h2": ("pending", "MKVGG")}
-    assert [(each["method"], each["bought"]) for each in done.json()["methods"]] == [("rfd", 2)]
+    assert outcomes == {"h1": (first, "MKVAA"), "h2": ("pending", "MKVGG")}
+    assert [(entry["method"], entry["bought"]) for entry in done.json()["methods"]] == [("rfd", 2)]
 
 
 def test_a_table_that_would_lack_ordered_designs_is_not_written(tmp_path):
@@ -143,7 +145,7 @@ def test_designs_of_a_plan_that_cannot_be_read_are_not_called_not_ordered(tmp_pa
     assert "its open designs are not known" in shown["notes"][0]
     assert shown["passed_over"] == before["passed_over"] == {"duplicate": 1, "ranked_lower": 2}
     counted = [
-        {each["method"]: (each["proposed"], each["bought"]) for each in track["methods"]}
+        {method["method"]: (method["proposed"], method["bought"]) for method in track["methods"]}
         for track in (before, shown)
     ]
     assert counted == [
@@ -161,7 +163,7 @@ def test_notes_stay_out_of_a_table_on_stdout(tmp_path):
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])
     done = command("designs", "history", str(store.root), "--csv", "-")
     assert done.code == 0, done.err
-    assert [each.outcome for each in read_history(done.out.encode()).designs] == ["pending"]
+    assert [design.outcome for design in read_history(done.out.encode()).designs] == ["pending"]
     assert "HND-001 has results that are not in the tables; run `prefect-assay archive tables`" in done.err
 
 
@@ -194,11 +196,11 @@ def test_what_was_predicted_is_shown_beside_what_was_found(tmp_path):
     store = LocalStore(tmp_path / "archive")
     designs = [
         ProteinSequence(
-            f"h{at}",
-            f"MKV{'A' * at}",
-            attributes={"selection_score": f"0.3{at}", "selection_reason": "hits with 30% (10% to 60%)"},
+            f"h{number}",
+            f"MKV{'A' * number}",
+            attributes={"selection_score": f"0.3{number}", "selection_reason": "hits with 30% (10% to 60%)"},
         )
-        for at in range(4)
+        for number in range(4)
     ]
     archive_plan(store, "", "chosen", designs)
     outcomes = [
@@ -208,7 +210,11 @@ def test_what_was_predicted_is_shown_beside_what_was_found(tmp_path):
         {"outcome": "no_expression"},
     ]
     archive_rows(
-        store, "", "chosen", "HND-001", [row(f"h{at}", "HND-001", **each) for at, each in enumerate(outcomes)]
+        store,
+        "",
+        "chosen",
+        "HND-001",
+        [row(f"h{number}", "HND-001", **outcome) for number, outcome in enumerate(outcomes)],
     )
     assert command("archive", "tables", str(store.root)).code == 0
     (band,) = command("designs", "history", str(store.root), "--json").json()["predictions"]

@@ -73,14 +73,14 @@ def saved(monkeypatch, tmp_path):
 
 
 def run(lab, tmp_path, monkeypatch, *, token=None, **changes):
-    given = {"base_url": lab.base_url, "archive": str(tmp_path / "archive"), **OPTIONS, **changes}
-    again(monkeypatch, token or lab.token, **given)
+    options = {"base_url": lab.base_url, "archive": str(tmp_path / "archive"), **OPTIONS, **changes}
+    again(monkeypatch, token or lab.token, **options)
 
 
-def again(monkeypatch, token="", **given):
+def again(monkeypatch, token="", **options):
     """`init` without a terminal, with these options alone."""
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{token}\n"))
-    init.run_init(init.Answers(**NOTHING | {"name": "main"} | given))
+    init.run_init(init.Answers(**NOTHING | {"name": "main"} | options))
 
 
 def test_it_saves_what_it_has_tried(lab, saved, tmp_path, monkeypatch, capsys):
@@ -198,8 +198,8 @@ def mine(lab, saved, monkeypatch):
     store = SimpleNamespace(probe=tried.append, find=lambda _key: None)
     monkeypatch.setattr(S3Archive, "get_store", lambda self: store)
     required = {AssayCredentials: {"base_url": lab.base_url, "token": "expired"}}
-    for kind, given in MINE.items():
-        saved[kind, "main"] = kind(**required.get(kind, {}), **given)
+    for kind, values in MINE.items():
+        saved[kind, "main"] = kind(**required.get(kind, {}), **values)
     endpoint = WebhookEndpoint(url=HOOKS, signing_key=f"{LAB_KEY_PREFIX}{'k' * 32}")
     saved[WebhookEndpoint, "main"] = endpoint
     remember(saved)
@@ -254,8 +254,8 @@ def test_what_is_given_changes_these_fields_alone(mine, lab, monkeypatch):
     account = mine[AssayAccount, "main"]
     assert (account.owner, account.purchase_order, account.cost_centre) == ("Noa", "PO-1", None)
     policy, archive = mine[SpendingPolicy, "main"], mine[S3Archive, "main"]
-    wanted = MINE[SpendingPolicy] | {"per_campaign_usd": 3_000}
-    assert {name: getattr(policy, name) for name in wanted} == wanted
+    expected = MINE[SpendingPolicy] | {"per_campaign_usd": 3_000}
+    assert {name: getattr(policy, name) for name in expected} == expected
     assert archive.secret_access_key.get_secret_value() == "not for the screen"
     assert archive.session_token.get_secret_value() == "neither"
     shown = {name: getattr(archive, name) for name in MINE[S3Archive] if name not in SECRETS}
@@ -320,8 +320,8 @@ def test_it_fills_the_forms_when_told_or_when_a_person_agrees(
     init.run_init(init.Answers(**NOTHING | {"name": "main", "base_url": lab.base_url, "forms": forms}))
     assert written == ["main"] * filled
     assert len(asked) == (answer is not None)
-    said = "The form of campaign/assay-campaign has the account main"
-    assert capsys.readouterr().out.count(said) == filled
+    message = "The form of campaign/assay-campaign has the account main"
+    assert capsys.readouterr().out.count(message) == filled
 
 
 def test_a_saved_token_is_not_sent_to_another_service(mine, monkeypatch):
@@ -389,11 +389,11 @@ def test_a_folder_that_is_not_mounted_is_not_replaced_while_a_run_waits_with_it(
 
 
 def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(mine, lab, monkeypatch):
-    found = {"results": ArchiveError("no answer"), "new": None, "moved": b'{"archive_id": "a"}'}
+    contents = {"results": ArchiveError("no answer"), "new": None, "moved": b'{"archive_id": "a"}'}
 
     class Store:
         def __init__(self, bucket):
-            self.found = found[bucket]
+            self.found = contents[bucket]
 
         def probe(self, _prefix, **_):
             pass
@@ -486,14 +486,14 @@ def test_a_kept_key_that_the_receiver_s_file_has_lost_is_named_with_the_mend(
 
 
 def test_the_keys_are_made_once_by_whoever_is_first_and_are_private(tmp_path):
-    found, home = [], tmp_path / "home"
-    threads = [threading.Thread(target=lambda: found.append(signing_keys(home))) for _ in range(8)]
+    key_pairs, home = [], tmp_path / "home"
+    threads = [threading.Thread(target=lambda: key_pairs.append(signing_keys(home))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({(keys.service, keys.lab) for keys in found}) == 1
-    keys = found[0]
+    assert len({(keys.service, keys.lab) for keys in key_pairs}) == 1
+    keys = key_pairs[0]
     assert keys.lab.startswith(LAB_KEY_PREFIX)
     assert not keys.service.startswith(LAB_KEY_PREFIX)
     assert stat.S_IMODE(keys.file.stat().st_mode) == 0o600

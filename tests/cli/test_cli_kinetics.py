@@ -20,12 +20,12 @@ def test_the_fit_is_shown_beside_the_services_values(package):
 
 
 def test_json_is_the_analysis_of_each_package(package):
-    (found,) = command("kinetics", package, "--json").json()
-    assert found["package"] == package
-    verdicts = {(r["name"], r["replicate"]): r["verdict"] for r in found["kinetics"]}
+    (analysis,) = command("kinetics", package, "--json").json()
+    assert analysis["package"] == package
+    verdicts = {(r["name"], r["replicate"]): r["verdict"] for r in analysis["kinetics"]}
     assert verdicts["gitter-yolo10", 1] == "no_binding"
-    assert found["kinetics"][0]["fit"]["misfit"] > 0.03
-    assert found["kinetics"][2]["fit"] is None
+    assert analysis["kinetics"][0]["fit"]["misfit"] > 0.03
+    assert analysis["kinetics"][2]["fit"] is None
 
 
 def test_a_file_that_is_no_package_is_named(tmp_path):

@@ -79,17 +79,17 @@ def test_long_tokens_are_printed_only_where_no_block_takes_them(capsys, in_block
 
 
 @pytest.mark.parametrize(
-    ("recorded", "given", "url"),
+    ("recorded", "receiver", "url"),
     [
         (None, None, "http://127.0.0.1:8100/assay"),
         ("http://127.0.0.1:21001/assay", None, "http://127.0.0.1:21001/assay"),
         ("http://127.0.0.1:21001/assay", "http://127.0.0.1:9/assay", "http://127.0.0.1:9/assay"),
     ],
 )
-def test_the_webhook_block_leads_to_the_receiver_of_up(account, capsys, tmp_path, recorded, given, url):
+def test_the_webhook_block_leads_to_the_receiver_of_up(account, capsys, tmp_path, recorded, receiver, url):
     if recorded:
         record_address(tmp_path, recorded)
-    assert account(given).webhook.url == url
+    assert account(receiver).webhook.url == url
     assert url in capsys.readouterr().out
 
 

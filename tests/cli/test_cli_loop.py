@@ -90,15 +90,15 @@ def test_the_options_become_parameters_of_the_deployment(started, tmp_path, monk
     done = RUNNER.invoke(app, ["loop", "egfr", "designs", *options, "--target", "t", "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["loop_id"] == "egfr"
-    ((deployment, given),) = started
+    ((deployment, parameters),) = started
     assert deployment == "design-build-test/assay-design-build-test"
-    assert given.keys() <= inspect.signature(design_build_test.fn).parameters.keys()
-    assert given["source"] == str(tmp_path / "designs")
-    assert (given["designer"], given["budget_usd"]) == ("m:f", 1000.5)
-    rounds = given["rounds"]
+    assert parameters.keys() <= inspect.signature(design_build_test.fn).parameters.keys()
+    assert parameters["source"] == str(tmp_path / "designs")
+    assert (parameters["designer"], parameters["budget_usd"]) == ("m:f", 1000.5)
+    rounds = parameters["rounds"]
     assert (rounds.designs_per_round, rounds.max_rounds, rounds.goal_kd_nM) == (24, 3, 5.0)
     assert (rounds.stop_after_flat_rounds, rounds.wait_days) == (2, 30)
-    assert given["options"].reading.chain == "A"
+    assert parameters["options"].reading.chain == "A"
     chosen = rounds.selection
     assert (chosen.policy, chosen.seed, chosen.score_column) == ("top_score", 7, "magic")
     assert chosen.higher_is_better is False
@@ -159,9 +159,9 @@ class Deployments:
 
     def update_deployment_schedule(self, deployment_id, schedule_id, *, active, schedule=None, **_):
         assert deployment_id == self.id
-        (found,) = [one for one in self.schedules if one.id == schedule_id]
-        found.active = active
-        found.schedule = schedule or found.schedule
+        (entry,) = [one for one in self.schedules if one.id == schedule_id]
+        entry.active = active
+        entry.schedule = schedule or entry.schedule
 
     def read_flow_run(self, run_id):
         raise ObjectNotFound(LookupError(run_id))
@@ -239,9 +239,9 @@ def test_a_scheduled_loop_of_files_takes_what_has_come_and_has_no_tenth_round_as
     started, deployments, options, rounds, days
 ):
     assert RUNNER.invoke(app, ["loop", "egfr", "d", "--target", "t", *options]).exit_code == 0
-    ((_, given),) = started
-    assert (given["rounds"].max_rounds, given["rounds"].wait_days) == (rounds, days)
-    LoopOptions.model_validate(given["rounds"].model_dump())
+    ((_, parameters),) = started
+    assert (parameters["rounds"].max_rounds, parameters["rounds"].wait_days) == (rounds, days)
+    LoopOptions.model_validate(parameters["rounds"].model_dump())
 
 
 @pytest.mark.parametrize(
@@ -391,9 +391,9 @@ def test_an_archive_that_cannot_be_read_here_is_left_to_the_run(started, kept, m
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [(["--json"], '"rounds": []'), ([], "Failed: round 1 gave nothing")]
+    ("options", "expected"), [(["--json"], '"rounds": []'), ([], "Failed: round 1 gave nothing")]
 )
-def test_a_loop_that_fails_here_prints_its_report(started, tmp_path, monkeypatch, options, said):
+def test_a_loop_that_fails_here_prints_its_report(started, tmp_path, monkeypatch, options, expected):
     report = LoopReport(loop_id="egfr", rounds=(), stop_message="round 1 gave nothing", stop_reason="failed")
     failed = Failed(data=LoopFailed("round 1 gave nothing", report=report), message="LoopFailed")
     monkeypatch.setattr("prefect_assay.flows.design_build_test", lambda **_: failed)
@@ -401,4 +401,4 @@ def test_a_loop_that_fails_here_prints_its_report(started, tmp_path, monkeypatch
     done = RUNNER.invoke(
         app, ["loop", "egfr", str(tmp_path), "--target", "EGFR", "--here", "--budget-usd", "1", *options]
     )
-    assert (done.exit_code, said in done.stdout) == (1, True)
+    assert (done.exit_code, expected in done.stdout) == (1, True)

@@ -25,6 +25,6 @@ def test_a_finding_is_one_line_with_its_key_as_it_is_however_narrow_the_output(m
     key = "lab/campaign/:dog:[red]/v001/" + "raw/" * 20 + "results.json"
     finding = Finding(kind="changed", key=key, detail="9 bytes")
     show_report(VerifyReport(location="archive", checked=1, versions=1, bytes=9, findings=(finding,)))
-    found, verdict = capsys.readouterr().out.splitlines()
-    assert found == f"changed: {key}: 9 bytes"
+    line, verdict = capsys.readouterr().out.splitlines()
+    assert line == f"changed: {key}: 9 bytes"
     assert verdict.startswith("archive: 1 damaged")

@@ -27,18 +27,18 @@ print(json.dumps([[one and one.get_secret_value() for one in found], "PREFECT_AS
 """
 
 
-def protected(home, given="", profile="", **env):
+def protected(home, stdin_text="", profile="", **env):
     # A fresh interpreter, which has read no profile yet.
-    done = program(PROTECT.replace("GIVEN", repr(given)), home, profile, PYTHONUNBUFFERED="1", **env)
+    done = program(PROTECT.replace("GIVEN", repr(stdin_text)), home, profile, PYTHONUNBUFFERED="1", **env)
     return done.code, (json.loads(done.out) if done.code == 0 else done.err), done.out + done.err
 
 
 @pytest.mark.parametrize("source", ["variable", "input"])
 def test_the_password_is_kept_for_server_and_clients_in_a_file_of_the_user_alone(tmp_path, source):
-    given, env = (PASSWORD + "\n", {}) if source == "input" else ("", {VARIABLE: PASSWORD})
-    code, found, printed = protected(tmp_path, given, **env)
+    stdin_text, env = (PASSWORD + "\n", {}) if source == "input" else ("", {VARIABLE: PASSWORD})
+    code, settings, printed = protected(tmp_path, stdin_text, **env)
     assert code == 0, printed
-    assert found == [[f"admin:{PASSWORD}"] * 2, False]  # and no process below gets the variable
+    assert settings == [[f"admin:{PASSWORD}"] * 2, False]  # and no process below gets the variable
     file = tmp_path / "profiles.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert file.read_text().count(f"admin:{PASSWORD}") == 2
@@ -54,12 +54,12 @@ def test_a_saved_password_stays_without_a_question_and_the_variable_replaces_it(
     assert protected(tmp_path, profile=servers_only)[1] == [["me:the saved one"] * 2, False]
 
 
-@pytest.mark.parametrize("given", ["", "\n", "short\n", "pässwort-lang\n", "with\ttab-inside\n"])
-def test_what_cannot_be_a_password_is_refused_and_not_shown(tmp_path, given):
-    code, said, _ = protected(tmp_path, given)
+@pytest.mark.parametrize("password", ["", "\n", "short\n", "pässwort-lang\n", "with\ttab-inside\n"])
+def test_what_cannot_be_a_password_is_refused_and_not_shown(tmp_path, password):
+    code, message, _ = protected(tmp_path, password)
     assert code == 2
-    assert VARIABLE in said
-    assert not given.strip() or given.strip() not in said
+    assert VARIABLE in message
+    assert not password.strip() or password.strip() not in message
     assert "AUTH_STRING" not in (tmp_path / "profiles.toml").read_text()
 
 

@@ -111,14 +111,14 @@ def test_every_form_of_a_price_is_shown(pricing, shown):
 def test_an_estimate_has_the_price_of_each_experiment_line_by_line_and_orders_nothing(
     service, designs, capsys
 ):
-    found = estimated(designs, Assay(target=EGFR), capsys=capsys)
-    assert [one["designs"] for one in found["experiments"]] == [2, 2, 1]
-    assert [one["cents"] for one in found["experiments"]] == [43_800, 43_800, 21_900]
-    for one in found["experiments"]:
+    estimate = estimated(designs, Assay(target=EGFR), capsys=capsys)
+    assert [one["designs"] for one in estimate["experiments"]] == [2, 2, 1]
+    assert [one["cents"] for one in estimate["experiments"]] == [43_800, 43_800, 21_900]
+    for one in estimate["experiments"]:
         assert [line["name"] for line in one["lines"]] == ["assay", "replicates", "materials"]
         assert sum(line["cents"] for line in one["lines"]) == one["cents"]
         assert one["unread"] == []
-    assert (found["due_cents"], found["unpriced"], found["simulated"]) == (109_500, 0, True)
+    assert (estimate["due_cents"], estimate["unpriced"], estimate["simulated"]) == (109_500, 0, True)
     assert list(service.experiments.iterate()) == []
 
 
@@ -136,9 +136,9 @@ def test_an_estimate_leaves_no_trace_in_the_archive(account, designs, capsys):
     ],
 )
 def test_what_is_ordered_by_quote_says_so(designs, capsys, assay, remark):
-    found = estimated(designs, assay, capsys=capsys)
-    assert all(remark in one["by_quote"] for one in found["experiments"])
-    assert (found["unpriced"] == 3) is bool(assay.target)
+    estimate = estimated(designs, assay, capsys=capsys)
+    assert all(remark in one["by_quote"] for one in estimate["experiments"])
+    assert (estimate["unpriced"] == 3) is bool(assay.target)
 
 
 def test_an_estimate_shows_caps_and_who_is_asked_at_80_columns(account, designs, capsys, monkeypatch):

@@ -68,12 +68,12 @@ def test_a_problem_ends_with_1_and_says_what_to_do(saved, designs, tmp_path, cap
 
 
 @pytest.mark.parametrize(
-    ("account", "said"), [("main", "Ready: a campaign can order here."), ("stranger", "Not ready: ")]
+    ("account", "verdict"), [("main", "Ready: a campaign can order here."), ("stranger", "Not ready: ")]
 )
-def test_the_end_says_whether_it_is_ready(saved, designs, tmp_path, capsys, account, said):
+def test_the_end_says_whether_it_is_ready(saved, designs, tmp_path, capsys, account, verdict):
     with contextlib.suppress(SystemExit):
         run(account, designs, tmp_path / "mine.zip")
-    assert f"\n{said}" in capsys.readouterr().out
+    assert f"\n{verdict}" in capsys.readouterr().out
 
 
 def test_a_file_is_never_written_over(saved, lab, designs, tmp_path):

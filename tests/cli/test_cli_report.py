@@ -54,20 +54,20 @@ def test_what_bound_how_sure_and_what_to_do_next_is_read_at_80_columns(tmp_path)
     assert [row[0] for row in ranked] == ["1", "2"]
     assert all("nM" in row for row in ranked), "a value and its interval in the line of each binder"
     assert sum("no binding" in line for line in table) == 5
-    said = dict(
+    summary = dict(
         line.split(": ", 1) for line in lines if line.startswith(("Result: 2", "Controls: ", "Next: "))
     )
     best = ranked[0][2]
-    assert said["Result"].startswith("2 of 7 bind; best ")
-    assert f"({best})" in said["Result"]
-    assert said["Controls"].startswith("1 of 1 control as expected")
+    assert summary["Result"].startswith("2 of 7 bind; best ")
+    assert f"({best})" in summary["Result"]
+    assert summary["Controls"].startswith("1 of 1 control as expected")
 
 
 def test_json_names_the_file_and_its_digest(archive, tmp_path):
     file = tmp_path / "page.html"
-    said = command("report", "round-1", str(archive), "--output", str(file), "--json").json()
+    answer = command("report", "round-1", str(archive), "--output", str(file), "--json").json()
     body = file.read_bytes()
-    assert said == {
+    assert answer == {
         "report": str(file),
         "bytes": len(body),
         "sha256": hashlib.sha256(body).hexdigest(),
@@ -76,26 +76,26 @@ def test_json_names_the_file_and_its_digest(archive, tmp_path):
 
 
 def test_open_shows_the_file_in_the_browser(archive, tmp_path):
-    said = tmp_path / "opened"
+    url_file = tmp_path / "opened"
     browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {said}\n')
+    browser.write_text(f'#!/bin/sh\necho "$1" > {url_file}\n')
     browser.chmod(0o755)
     done = command("report", "round-1", str(archive), "--open", cwd=tmp_path, BROWSER=f"{browser} %s")
     assert done.code == 0, done.err
-    assert said.read_text().strip() == (tmp_path / "round-1-report.html").as_uri()
+    assert url_file.read_text().strip() == (tmp_path / "round-1-report.html").as_uri()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("round-2", "ARCHIVE"), "has nothing of campaign round-2"),
         (("round-1",), "name one archive"),
         (("round-1", "ARCHIVE", "--output", "missing/folder/page.html"), "choose another file with --output"),
     ],
 )
-def test_errors_name_the_next_step(archive, tmp_path, arguments, said):
-    given = [str(archive) if argument == "ARCHIVE" else argument for argument in arguments]
-    done = command("report", *given, cwd=tmp_path)
+def test_errors_name_the_next_step(archive, tmp_path, arguments, message):
+    command_words = [str(archive) if argument == "ARCHIVE" else argument for argument in arguments]
+    done = command("report", *command_words, cwd=tmp_path)
     assert done.code == 1
-    assert said in done.err
+    assert message in done.err
     assert "Traceback" not in done.err

@@ -95,8 +95,8 @@ def test_the_rows_of_the_laboratory(archive, tmp_path):
     def rows(*options):
         return command("results", "--archive", archive, "--replicates", *options, "--json").json()["rows"]
 
-    assert [each["outcome"] for each in rows("--experiment", "LAB-004")] == ["no_binding"]
-    assert [each["kd_M"] for each in rows("round-1", "--experiment", "LAB-001", "--name", "d1")] == [
+    assert [row["outcome"] for row in rows("--experiment", "LAB-004")] == ["no_binding"]
+    assert [row["kd_M"] for row in rows("round-1", "--experiment", "LAB-001", "--name", "d1")] == [
         4.5e-9,
         5e-9,
     ]
@@ -126,7 +126,7 @@ def test_files(archive, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (["--sort", "kd"], 2, "'kd' is not a column"),
         (["--csv", "-", "--json"], 2, "only one of"),
@@ -136,10 +136,10 @@ def test_files(archive, tmp_path):
         (["--replicates", "round-1", "Round 2"], 2, "name one, or none"),
     ],
 )
-def test_what_is_wrong_is_named(archive, options, code, said):
+def test_what_is_wrong_is_named(archive, options, code, message):
     done = command("results", "--archive", archive, *options)
     assert done.code == code
-    assert said in done.err + done.out
+    assert message in done.err + done.out
     assert "Traceback" not in done.err
 
 

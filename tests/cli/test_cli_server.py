@@ -40,11 +40,11 @@ def own_folder():
 def shipped(tmp_path_factory):
     """The settings of each shipped file, as Prefect understands them where the file is sourced."""
     home = tmp_path_factory.mktemp("sourced")
-    found = {}
+    settings_by_file = {}
     for file in (SQLITE, EMBEDDED):
         settings = settings_in_effect(home, **ON_SQLITE, **read_shipped_settings(file))
-        found[file] = {name: settings[name] for name in read_shipped_settings(file)}
-    return found
+        settings_by_file[file] = {name: settings[name] for name in read_shipped_settings(file)}
+    return settings_by_file
 
 
 def in_effect(settings, shipped):
@@ -64,7 +64,7 @@ def test_the_shipped_settings_hold(tmp_path, shipped, own_folder, file, begins):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "user_settings",
     [
         {"profile": f'{LOOP} = "99"\n'},
         {LOOP: "99"},
@@ -72,8 +72,8 @@ def test_the_shipped_settings_hold(tmp_path, shipped, own_folder, file, begins):
     ],
     ids=["in a profile", "in the environment", "by another name"],
 )
-def test_the_users_settings_take_precedence(tmp_path, said):
-    settings = settings_in_effect(tmp_path, **ON_SQLITE, **said)
+def test_the_users_settings_take_precedence(tmp_path, user_settings):
+    settings = settings_in_effect(tmp_path, **ON_SQLITE, **user_settings)
     assert float(settings[LOOP]) == 99
     others = {name: value for name, value in read_shipped_settings(SQLITE).items() if name != LOOP}
     assert "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE" in others
@@ -102,23 +102,23 @@ def tried(home, folder):
 
 def test_without_postgresql_the_server_uses_sqlite_and_prints_the_reason(tmp_path):
     (tmp_path / "file").write_text("no folder can be made here")
-    code, said = tried(tmp_path, tmp_path / "file" / "database")
-    assert code == 0, said
-    assert "the server uses SQLite, because the database's folder" in said
-    assert "docs/operating.md says how to change to PostgreSQL" in said
+    code, messages = tried(tmp_path, tmp_path / "file" / "database")
+    assert code == 0, messages
+    assert "the server uses SQLite, because the database's folder" in messages
+    assert "docs/operating.md says how to change to PostgreSQL" in messages
 
 
 def test_a_home_with_runs_on_sqlite_keeps_them(tmp_path, own_folder):
     (tmp_path / "prefect.db").touch()
-    code, said = tried(tmp_path, own_folder)
-    assert code == 0, said
-    assert f"because {tmp_path / 'prefect.db'} holds this Prefect home's runs" in said
+    code, messages = tried(tmp_path, own_folder)
+    assert code == 0, messages
+    assert f"because {tmp_path / 'prefect.db'} holds this Prefect home's runs" in messages
     assert not own_folder.exists()
 
 
 def test_an_existing_database_that_does_not_start_is_not_replaced(tmp_path, own_folder):
     assert tried(tmp_path, own_folder) == (0, "")
     (own_folder / "data" / "PG_VERSION").write_text("99\n")
-    code, said = tried(tmp_path, own_folder)
+    code, messages = tried(tmp_path, own_folder)
     assert code != 0
-    assert "no PostgreSQL programs of version 99" in said
+    assert "no PostgreSQL programs of version 99" in messages

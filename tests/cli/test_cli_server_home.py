@@ -94,41 +94,41 @@ def started(home, *arguments, **environment):
 
 def test_a_server_without_options_is_prefects_for_the_loopback(tmp_path):
     tmp_path.chmod(0o755)
-    found = started(tmp_path)
+    options = started(tmp_path)
     assert mode(tmp_path) == PRIVATE
-    assert (found["host"], found["port"], found["log_level"], found["timeout_keep_alive"]) == (
+    assert (options["host"], options["port"], options["log_level"], options["timeout_keep_alive"]) == (
         "127.0.0.1",
         4200,
         "warning",
         5,
     )
-    assert (found["ws_ping_interval"], found["ws_ping_timeout"], found["scheduler"]) == (20, 20, True)
-    assert found["names"] == ["127.0.0.1", "::1", "localhost"]
+    assert (options["ws_ping_interval"], options["ws_ping_timeout"], options["scheduler"]) == (20, 20, True)
+    assert options["names"] == ["127.0.0.1", "::1", "localhost"]
     # Relative, so that it is the page's own address, whatever the profile names.
-    assert found["ui"] == "/api"
-    assert found["analytics"] is False
-    assert found["cors"] == "http://localhost:4200,http://127.0.0.1:4200,http://[::1]:4200"
+    assert options["ui"] == "/api"
+    assert options["analytics"] is False
+    assert options["cors"] == "http://localhost:4200,http://127.0.0.1:4200,http://[::1]:4200"
 
 
 def test_options_and_settings_reach_prefect_and_the_guard(tmp_path):
     arguments = (
         "--host 0.0.0.0 --port 4301 --allow-host Prefect.example.org --allow-host 192.168.7.5 --no-services"
     )
-    found = started(
+    options = started(
         tmp_path,
         *arguments.split(),
         PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED="false",
         PREFECT_SERVER_LOGGING_LEVEL="ERROR",
         PREFECT_SERVER_API_KEEPALIVE_TIMEOUT="75",
     )
-    assert found["names"] == ["127.0.0.1", "192.168.7.5", "::1", "localhost", "prefect.example.org"]
-    assert (found["host"], found["port"], found["log_level"], found["timeout_keep_alive"]) == (
+    assert options["names"] == ["127.0.0.1", "192.168.7.5", "::1", "localhost", "prefect.example.org"]
+    assert (options["host"], options["port"], options["log_level"], options["timeout_keep_alive"]) == (
         "0.0.0.0",
         4301,
         "error",
         75,
     )
-    assert found["scheduler"] is False
+    assert options["scheduler"] is False
 
 
 def test_what_the_user_has_configured_stays(tmp_path):
@@ -139,8 +139,12 @@ def test_what_the_user_has_configured_stays(tmp_path):
         "PREFECT_SERVER_API_PORT": "4400",
         "PREFECT_SERVER_API_BASE_PATH": "/v9/api",
     }
-    found = started(tmp_path, "--host", "127.0.0.1", **chosen)
-    assert (found["ui"], found["analytics"], found["port"]) == (chosen["PREFECT_UI_API_URL"], True, 4400)
+    options = started(tmp_path, "--host", "127.0.0.1", **chosen)
+    assert (options["ui"], options["analytics"], options["port"]) == (
+        chosen["PREFECT_UI_API_URL"],
+        True,
+        4400,
+    )
     del chosen["PREFECT_UI_API_URL"]
     assert started(tmp_path, "--host", "127.0.0.1", **chosen)["ui"] == "/v9/api"
 
@@ -148,15 +152,15 @@ def test_what_the_user_has_configured_stays(tmp_path):
 def test_a_server_on_a_database_of_the_user_sends_nothing_and_keeps_leases_on_disk(tmp_path):
     """`check` advises to start it so; it takes no other setting of a shipped file."""
     url = "postgresql+asyncpg://user:password@db.example.org/prefect"
-    found = started(tmp_path, PREFECT_SERVER_DATABASE_CONNECTION_URL=url)
-    assert (found["analytics"], found["leases"]) == (
+    options = started(tmp_path, PREFECT_SERVER_DATABASE_CONNECTION_URL=url)
+    assert (options["analytics"], options["leases"]) == (
         False,
         "prefect.server.concurrency.lease_storage.filesystem",
     )
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ["--allow-host", "https://prefect.example.org"],
@@ -166,11 +170,11 @@ def test_a_server_on_a_database_of_the_user_sends_nothing_and_keeps_leases_on_di
         (["--workers", "2"], "No such option"),
     ],
 )
-def test_wrong_options_are_refused_before_anything_is_made(tmp_path, arguments, said):
+def test_wrong_options_are_refused_before_anything_is_made(tmp_path, arguments, message):
     home = tmp_path / "home"
     done = command("server", *arguments, PREFECT_HOME=str(home))
     assert done.code == 2
-    assert said in " ".join(done.err.split())
+    assert message in " ".join(done.err.split())
     assert not (home / "assay-postgres").exists()
 
 

@@ -123,9 +123,9 @@ def opened(server, path, **options):
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_both_interfaces_ask_the_address_of_their_page(server, pages, host):
-    own = server.replace("127.0.0.1", host)
-    assert pages.get(f"{own}/ui-settings").json()["api_url"] == "/api"
-    headers = {"Origin": own}
-    assert pages.post(f"{own}/api/flow_runs/count", json={}, headers=headers).status_code == 200
+    origin = server.replace("127.0.0.1", host)
+    assert pages.get(f"{origin}/ui-settings").json()["api_url"] == "/api"
+    headers = {"Origin": origin}
+    assert pages.post(f"{origin}/api/flow_runs/count", json={}, headers=headers).status_code == 200
     for page in ("/dashboard", "/v2/dashboard"):
-        assert "<script" in pages.get(f"{own}{page}", headers={"Accept": "text/html"}).text
+        assert "<script" in pages.get(f"{origin}{page}", headers={"Accept": "text/html"}).text

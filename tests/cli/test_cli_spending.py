@@ -59,13 +59,13 @@ class Archive:
         route=OrderRoute.SELF_SERVICE,
     ):
         self.orders += 1
-        at = NOW - timedelta(days=days_ago, hours=1, seconds=-self.orders)
+        recorded_at = NOW - timedelta(days=days_ago, hours=1, seconds=-self.orders)
         ledger = self.ledgers.open_order(campaign, f"{self.orders:020x}")
-        first = [Sending(attempt=1, route=route, rail=rail, at=at)]
+        first = [Sending(attempt=1, route=route, rail=rail, at=recorded_at)]
         if ordered:
-            first.append(Ordered(experiment_id=f"exp-{self.orders}", at=at))
+            first.append(Ordered(experiment_id=f"exp-{self.orders}", at=recorded_at))
         for record in [*first, *records]:
-            dated = record.model_copy(update={"at": at})
+            dated = record.model_copy(update={"at": recorded_at})
             ledger.record(lambda _, new=dated: new)
         return ledger
 
@@ -185,15 +185,15 @@ def test_as_json_the_figures_are_cents_and_the_ids_are_there(archive, show):
     archive.order(Approved(amount_cents=5001, approver="Ada, in flow run 1"), paying(5001), hosted(5001))
     archive.order(rail=PaymentMethod.ASYNC_INVOICE)
     archive.paid_by_machine((5001, 0))
-    found = json.loads(show(POLICY, as_json=True))
-    window = found["window"]
+    figures = json.loads(show(POLICY, as_json=True))
+    window = figures["window"]
     assert (window["days"], window["counted_cents"], window["cap_cents"], window["left_cents"]) == (
         7,
         5001,
         20_000,
         14_999,
     )
-    one, two = found["orders"]
+    one, two = figures["orders"]
     assert {name: one[name] for name in ("experiment_id", "invoice_id", "rail", "state", "amount_cents")} == {
         "experiment_id": "exp-1",
         "invoice_id": "inv_5001",
@@ -246,8 +246,8 @@ def test_open_money_is_listed_by_what_the_log_says(archive, show):
     assert "Open money, without VAT: 1,364.01 USD ordered, not paid; 1.00 USD paid, not" in printed
     assert "  1,314.00 USD  ordered, not paid: exp-3\n" in printed
     assert " (3 days), campaign egfr\n" in printed
-    found = json.loads(show(as_json=True))["open_money"]
-    assert found["cents"] == {
+    open_money = json.loads(show(as_json=True))["open_money"]
+    assert open_money["cents"] == {
         "to_pay": 136_401,
         "to_deliver": 100,
         "quote": 0,
@@ -255,7 +255,7 @@ def test_open_money_is_listed_by_what_the_log_says(archive, show):
         "to_void": 0,
         "unsure": 0,
     }
-    assert [item["kind"] for item in found["items"]] == ["to_deliver", "to_pay", "unsure", "to_pay"]
+    assert [item["kind"] for item in open_money["items"]] == ["to_deliver", "to_pay", "unsure", "to_pay"]
 
 
 def started(archive, **terms):
@@ -284,7 +284,7 @@ def test_finance_gets_orders_payments_tax_account_and_who_approved(archive, show
     )
     archive.order(campaign="without-a-log")
     first, second = csv.DictReader(io.StringIO(show(csv_file="-").removeprefix("\ufeff")))
-    wanted = {
+    expected = {
         "campaign_id": "c-1",
         "experiment_code": "LAB-1",
         "invoice_id": "inv",
@@ -301,7 +301,7 @@ def test_finance_gets_orders_payments_tax_account_and_who_approved(archive, show
         "approved_how": "prefect-assay approve",
         "approved_usd": "7.00",
     }
-    assert {name: first[name] for name in wanted} == wanted
+    assert {name: first[name] for name in expected} == expected
     assert first["ordered_at"] <= first["paid_at"]
     assert (second["account"], second["simulated"], second["amount_usd"]) == ("", "", "")
 

@@ -44,15 +44,15 @@ def test_its_limit_without_the_option_is_that_of_this_machine():
 
 
 @pytest.mark.parametrize(
-    ("saved", "given", "passed"),
+    ("saved", "env_word", "passed"),
     [("Service", None, None), ("Acme", None, "Acme"), ("Acme", "Other", "Other")],
 )
-def test_the_receiver_gets_the_word_of_the_saved_blocks(tmp_path, monkeypatch, saved, given, passed):
+def test_the_receiver_gets_the_word_of_the_saved_blocks(tmp_path, monkeypatch, saved, env_word, passed):
     launched = {}
     monkeypatch.setattr(up, "receiver_word", lambda _api: saved)
     monkeypatch.delenv(WORD_VARIABLE, raising=False)
-    if given:
-        monkeypatch.setenv(WORD_VARIABLE, given)
+    if env_word:
+        monkeypatch.setenv(WORD_VARIABLE, env_word)
     with (tmp_path / "processes.json").open("a+") as state:
         installation = _Installation(
             tmp_path, "http://127.0.0.1:9/api", {"worker": [], "receiver": []}, state
@@ -64,7 +64,7 @@ def test_the_receiver_gets_the_word_of_the_saved_blocks(tmp_path, monkeypatch, s
         for name in installation.parts:
             installation._launch(name)
     assert launched["receiver"].get(WORD_VARIABLE) == passed
-    assert launched["worker"].get(WORD_VARIABLE) == given
+    assert launched["worker"].get(WORD_VARIABLE) == env_word
 
 
 @pytest.mark.parametrize("option", ["--port", "--receiver-port"])

@@ -39,7 +39,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "cli"
 TARGET = Target(id="11111111-1111-4111-8111-111111111111", name="Human EGFR")
 STEM = "ACDEFGHIKLMNPQRSTVWY"
 NAMES = ("tight", "weak", "none", "silent", "odd", "both")
-RESIDUES = {name: STEM[at:] + STEM for at, name in enumerate((*NAMES, "later"))}
+RESIDUES = {name: STEM[offset:] + STEM for offset, name in enumerate((*NAMES, "later"))}
 WEAK = 6.24e-6  # above the highest concentration of the contract's default, 1 µM
 
 
@@ -75,7 +75,7 @@ CAMPAIGNS = {
 
 def archive_campaign(store, campaign_id, entries):
     """Plan, one experiment, log and report of a campaign, as its run archives them."""
-    names = [each["sequence"]["name"] for each in entries]
+    names = [summary["sequence"]["name"] for summary in entries]
     designs = [ProteinSequence(name, RESIDUES[name], attributes={"method": "rfd"}) for name in names]
     assay = Assay(experiment_type=ExperimentType.AFFINITY, target="egfr")
     sequences = Sequences(source="test", items=tuple(designs))
@@ -168,22 +168,22 @@ def test_values_intervals_and_marks_are_the_same_in_every_place(store, tmp_path)
     columns = ("kd_M", "kd_low_M", "kd_high_M", "extrapolated", "simulated", "outcome")
     by_place = {}
     shown = command("results", "--archive", str(store.root), "--json").json()["results"]
-    by_place["results"] = {(each["campaign_id"], each["name"]): each for each in shown}
+    by_place["results"] = {(row["campaign_id"], row["name"]): row for row in shown}
     by_place["tables"] = {
-        (each["campaign_id"], each["name"]): each
-        for each in pq.read_table(store.root / "TABLES/designs").to_pylist()
+        (row["campaign_id"], row["name"]): row
+        for row in pq.read_table(store.root / "TABLES/designs").to_pylist()
     }
     history = tmp_path / "history.csv"
     assert command("designs", "history", str(store.root), "--csv", str(history)).code == 0
     by_place["history"] = {
-        (each.campaign_id, each.name): each.model_dump(mode="json") for each in read_history(history).designs
+        (row.campaign_id, row.name): row.model_dump(mode="json") for row in read_history(history).designs
     }
     by_place["report"] = {
-        (each["campaign_id"], each["name"]): {
-            name: json.loads(each[name] or "null") if name != "outcome" else each[name] for name in columns
+        (row["campaign_id"], row["name"]): {
+            name: json.loads(row[name] or "null") if name != "outcome" else row[name] for name in columns
         }
         for campaign_id in CAMPAIGNS
-        for each in csv.DictReader(
+        for row in csv.DictReader(
             io.StringIO(reported(store, campaign_id, "summary.csv").decode("utf-8-sig"))
         )
     }
@@ -224,11 +224,15 @@ def test_the_output_is_as_it_was_looked_at(store, file, arguments):
 
 
 def test_campaigns_are_compared_by_what_they_have_in_common(store, tmp_path):
-    found = command("results", "--compare", "second", "first", "--archive", str(store.root), "--json").json()
-    (common,) = found["common"]
+    comparison = command(
+        "results", "--compare", "second", "first", "--archive", str(store.root), "--json"
+    ).json()
+    (common,) = comparison["common"]
     (change,) = common["changes"]
     assert (change["kd_ratio"], change["intervals_overlap"]) == (pytest.approx(1 / 4, rel=1e-2), False)
-    assert [(each["campaign"], each["hits"], each["measured"]) for each in found["campaigns"]] == [
+    assert [
+        (campaign["campaign"], campaign["hits"], campaign["measured"]) for campaign in comparison["campaigns"]
+    ] == [
         ("second", 1, 2),
         ("first", 3, 5),
     ]

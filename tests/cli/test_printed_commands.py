@@ -104,7 +104,7 @@ def test_the_commands_in_messages_exist_with_their_options(path):
 @pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_in_brackets_follows_a_command_to_paste(path):
     """A shell takes a bracket for its own syntax."""
-    assert not [found for text in texts_of(path) for found in followed_by_brackets(text)]
+    assert not [command for text in texts_of(path) for command in followed_by_brackets(text)]
 
 
 def followed_by_brackets(text):
@@ -153,9 +153,9 @@ def shown_commands(page):
     lines = [line for block in fenced for line in block.splitlines()]
     lines += [line for line in text.splitlines() if line.startswith("    ")]
     for line in lines:
-        found = re.match(r"\s*(?:[A-Z_]+=\S* )*prefect-assay (.*)", line)
-        if found:
-            yield found[1]
+        match = re.match(r"\s*(?:[A-Z_]+=\S* )*prefect-assay (.*)", line)
+        if match:
+            yield match[1]
 
 
 def parse(line):

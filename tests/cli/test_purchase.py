@@ -101,12 +101,12 @@ def row(printed, name):
     lines = printed.splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith(f"  {name} "))
     column = re.match(r"  \S+(?: \S+)* +", lines[start]).end()
-    found = [lines[start][column:]]
+    parts = [lines[start][column:]]
     for line in lines[start + 1 :]:
         if line[:column].strip():
             break
-        found.append(line[column:])
-    return " ".join(" ".join(found).split())
+        parts.append(line[column:])
+    return " ".join(" ".join(parts).split())
 
 
 def test_what_is_bought(shop):

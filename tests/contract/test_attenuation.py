@@ -105,14 +105,14 @@ def test_whoami_lists_what_is_left(shared):
 
 
 def test_restrictions_may_be_null_and_the_own_organisation_may_be_named(shared):
-    own = shared.seeded.organization_id.upper()
+    org_id = shared.seeded.organization_id.upper()
     token = made(
         shared,
         "online",
         allowed_actions=None,
         read_only=False,
         expires_at=None,
-        allowed_org_ids=[OTHER_ORG, own],
+        allowed_org_ids=[OTHER_ORG, org_id],
     )
     assert status(shared, token, "POST", "/experiments", json_body=ORDER) == 201
 
@@ -365,7 +365,9 @@ ASKED = st.builds(
     st.sampled_from(permissions.ACTIONS),
     st.sampled_from(permissions.RESOURCES),
     st.booleans(),
-    st.sampled_from([EPOCH, *(at + timedelta(seconds=off) for at in TIMES[:3] for off in (-1, 0, 1))]),
+    st.sampled_from(
+        [EPOCH, *(moment + timedelta(seconds=off) for moment in TIMES[:3] for off in (-1, 0, 1))]
+    ),
     st.none() | st.sampled_from(METHODS),
 )
 
@@ -396,13 +398,17 @@ def chain_of(core, steps):
     st.lists(ASKED, min_size=15, max_size=15),
 )
 def test_chains_of_attenuations_never_widen(shared, steps, asked):
-    own = shared.seeded.organization_id
+    org_id = shared.seeded.organization_id
     steps = [
         (
             where,
             restrictions
             | (
-                {"allowed_org_ids": [own if org == "own" else org for org in restrictions["allowed_org_ids"]]}
+                {
+                    "allowed_org_ids": [
+                        org_id if org == "own" else org for org in restrictions["allowed_org_ids"]
+                    ]
+                }
                 if "allowed_org_ids" in restrictions
                 else {}
             ),
@@ -421,7 +427,7 @@ def test_chains_of_attenuations_never_widen(shared, steps, asked):
         assert left == sorted(left, reverse=True)
         # And it may exactly what the restrictions leave.
         expected = [
-            all(leaves(restrictions, want, own) for _, restrictions in steps[:length])
+            all(leaves(restrictions, want, org_id) for _, restrictions in steps[:length])
             for length in range(len(steps) + 1)
         ]
         assert left == expected, (steps, want)

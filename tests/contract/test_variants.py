@@ -137,8 +137,8 @@ def test_done_with_partial_results_ends_after_the_stated_time_with_what_there_is
             assert played.stage is Stage.INCOMPLETE
             (ledger,) = setup.ledgers.list_orders()
             assert times[-1] - ledger.read().partial.seen == PARTIAL_WAIT
-    own = {row.name for row in played.kept[-1].rows if row.level == "summary" and row.result_id}
-    assert own == set(SEQUENCES)
+    names = {row.name for row in played.kept[-1].rows if row.level == "summary" and row.result_id}
+    assert names == set(SEQUENCES)
 
 
 def test_a_service_that_refuses_the_filter_is_searched_by_the_names(tmp_path):

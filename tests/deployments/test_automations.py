@@ -45,7 +45,7 @@ def on_server(deployment=DECIDE):
 
 
 @pytest.mark.parametrize(
-    ("given", "covered"),
+    ("changes", "covered"),
     [
         ({}, True),
         ({"flow": "design-build-test"}, True),
@@ -56,8 +56,8 @@ def on_server(deployment=DECIDE):
         ({"tag": "assay-campaign:x"}, False),
     ],
 )
-def test_only_tagged_runs_of_campaigns_and_loops_are_covered(given, covered):
-    happened = event("Cancelled", **given)
+def test_only_tagged_runs_of_campaigns_and_loops_are_covered(changes, covered):
+    happened = event("Cancelled", **changes)
     assert on_server().trigger.covers_resources(happened.resource, happened.related) is covered
 
 

@@ -16,10 +16,10 @@ from prefect_assay.deployments.setup import (
 from prefect_assay.deployments.work_pool import PROCESS, SWEEP_QUEUE, WORK_POOL, worker_commands
 
 
-def deployment(**given: Any) -> DeploymentResponse:
-    limit = given.pop("limit", None)
+def deployment(**fields: Any) -> DeploymentResponse:
+    limit = fields.pop("limit", None)
     if limit is not None:
-        given["global_concurrency_limit"] = {
+        fields["global_concurrency_limit"] = {
             "id": str(uuid4()),
             "name": "deployment",
             "limit": limit,
@@ -28,13 +28,13 @@ def deployment(**given: Any) -> DeploymentResponse:
             "slot_decay_per_second": 0.0,
         }
     return DeploymentResponse.model_validate(
-        {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "assay-campaign"} | given
+        {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "assay-campaign"} | fields
     )
 
 
 def entry(content, flow):
-    (found,) = (e for e in content["deployments"] if e["entrypoint"].endswith(f":{flow}"))
-    return found
+    (item,) = (e for e in content["deployments"] if e["entrypoint"].endswith(f":{flow}"))
+    return item
 
 
 def test_a_new_deployment_is_as_shipped():

@@ -73,7 +73,7 @@ class Server:
         return SimpleNamespace(id=self.deployment)
 
     def read_automations_by_name(self, name):
-        return [found for found in self.held.values() if found.name == name]
+        return [automation for automation in self.held.values() if automation.name == name]
 
     def create_automation(self, automation):
         stored = AutomationCreate.model_validate(automation.model_dump(mode="json"))
@@ -84,8 +84,8 @@ class Server:
 
 
 def made(name):
-    (found,) = make_chosen_automations(Server(), [f"{name}={TARGETS[name]}"])
-    return AutomationCreate.model_validate(found.model_dump(mode="json"))
+    (automation,) = make_chosen_automations(Server(), [f"{name}={TARGETS[name]}"])
+    return AutomationCreate.model_validate(automation.model_dump(mode="json"))
 
 
 def event(fact):
@@ -118,17 +118,17 @@ def test_an_invoice_that_a_machine_pays_is_no_news():
 def test_the_notification_says_what_has_happened(name):
     (action,) = made(name).actions
     run = {"id": uuid4(), "name": "c-1-0"}
-    said = [
+    texts = [
         render_user_template_sync(
             re.sub(r"flow_run \| ui_url", "flow_run.name", text),
             {"event": event(FACTS[name]), "flow_run": run},
         )
         for text in (action.subject, action.body)
     ]
-    assert not any("{{" in text or "Failed to render" in text for text in said), said
+    assert not any("{{" in text or "Failed to render" in text for text in texts), texts
     values = {"notify-invoice": "1234.50 USD", "notify-budget": "2000.00 USD", "notify-approval": "9.00 USD"}
-    assert values.get(name, "LAB-1") in " ".join(said)
-    assert "c-1-0" in said[1]
+    assert values.get(name, "LAB-1") in " ".join(texts)
+    assert "c-1-0" in texts[1]
 
 
 def test_templates_name_fields_of_the_event():
@@ -142,18 +142,20 @@ def test_templates_name_fields_of_the_event():
 
 def test_a_designer_gets_the_table():
     (action,) = made("start-designer").actions
-    given = {
+    parameters = {
         k: render_user_template_sync(v["template"], {"event": event(FACTS["start-designer"])})
         for k, v in action.parameters.items()
     }
-    assert given == {"round_name": "LAB-1", "measurements": "s3://assay/c-1/LAB-1/v001/results.csv"}
+    assert parameters == {"round_name": "LAB-1", "measurements": "s3://assay/c-1/LAB-1/v001/results.csv"}
 
 
 def test_choosing_again_changes_nothing():
     server = Server()
     for change in ("created", "unchanged"):
-        wanted = make_chosen_automations(server, [f"{name}={target}" for name, target in TARGETS.items()])
-        assert {c.change for c in register_automations(server, wanted)} == {change}
+        automations = make_chosen_automations(
+            server, [f"{name}={target}" for name, target in TARGETS.items()]
+        )
+        assert {c.change for c in register_automations(server, automations)} == {change}
     assert set(server.held) == {f"assay-{name}" for name in RECIPES}
 
 

@@ -15,7 +15,9 @@ class Server:
 
     def __init__(self, *blocks, **deployed):
         self.blocks = {name: SimpleNamespace(id=uuid4()) for name in blocks}
-        self.deployed = {name: SimpleNamespace(id=name, parameters=given) for name, given in deployed.items()}
+        self.deployed = {
+            name: SimpleNamespace(id=name, parameters=parameters) for name, parameters in deployed.items()
+        }
         self.written = []
 
     def read_deployment_by_name(self, name):
@@ -31,10 +33,10 @@ class Server:
 
     def read_block_document(self, id_, include_secrets):
         assert not include_secrets
-        found = [block for block in self.blocks.values() if block.id == id_]
-        if not found:
+        matches = [block for block in self.blocks.values() if block.id == id_]
+        if not matches:
             raise ObjectNotFound(Exception())
-        return found[0]
+        return matches[0]
 
     def update_deployment(self, id_, update):
         assert update.model_fields_set == {"parameters"}, "nothing else is changed"

@@ -55,8 +55,8 @@ def sweep(*active, paused=False):
         {"id": str(uuid4()), "deployment_id": str(uuid4()), "schedule": {"interval": 300}, "active": on}
         for on in active
     ]
-    given = {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "assay-campaign"}
-    return DeploymentResponse.model_validate(given | {"schedules": schedules, "paused": paused})
+    fields = {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "assay-campaign"}
+    return DeploymentResponse.model_validate(fields | {"schedules": schedules, "paused": paused})
 
 
 @pytest.mark.parametrize("deployed", [None, sweep(True), sweep(False, True)])

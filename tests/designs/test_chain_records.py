@@ -20,8 +20,8 @@ def some(number: int) -> str:
 
 def varied(residues: str, number: int = 6) -> str:
     letters = list(residues)
-    for at in CHANCE.sample(range(len(letters)), number):
-        letters[at] = CHANCE.choice(LETTERS)
+    for position in CHANCE.sample(range(len(letters)), number):
+        letters[position] = CHANCE.choice(LETTERS)
     return "".join(letters)
 
 
@@ -39,7 +39,7 @@ LIGHT = [
 
 
 def fasta(names, residues) -> str:
-    return "".join(f">{name}\n{each}\n" for name, each in zip(names, residues, strict=False))
+    return "".join(f">{name}\n{sequence}\n" for name, sequence in zip(names, residues, strict=False))
 
 
 def table(titles: str, *rows: str) -> str:
@@ -49,7 +49,8 @@ def table(titles: str, *rows: str) -> str:
 def beside(first: str, second: str, ones, others, number: int = 3) -> str:
     """Records of both in turn; `{}` in a name is the number of the design."""
     return "".join(
-        fasta((first.format(at + 1), second.format(at + 1)), (ones[at], others[at])) for at in range(number)
+        fasta((first.format(index + 1), second.format(index + 1)), (ones[index], others[index]))
+        for index in range(number)
     )
 
 
@@ -69,7 +70,7 @@ def residues(sequences) -> list[str]:
     return [item.aa_string for item in sequences.items]
 
 
-def said(sequences) -> str:
+def join_order_lines(sequences) -> str:
     return "\n".join(order_lines(sequences))
 
 
@@ -90,8 +91,8 @@ READ = {
     "HC1_LC1.fasta": ["HC1_LC1", "HC2_LC2"],
     "airr_heavy_and_light_by_cell.tsv": ["c1", "c2"],
     "boltzgen_fab_heavy_only.csv": ["fab_1"],
-    "mouse_igg_taken_for_target.tsv": [f"ab{at}" for at in range(6)],
-    "rfantibody_chainH_chainL.fasta": [f"design_{at}_best" for at in range(3)],
+    "mouse_igg_taken_for_target.tsv": [f"ab{index}" for index in range(6)],
+    "rfantibody_chainH_chainL.fasta": [f"design_{index}_best" for index in range(3)],
 }
 
 
@@ -109,7 +110,7 @@ def test_a_case_that_was_met_is_read_as_heavy_and_light_chains(name):
 
 
 def test_what_was_joined_or_is_not_productive_is_said():
-    lines = said(read(CASES / "airr_heavy_and_light_by_cell.tsv"))
+    lines = join_order_lines(read(CASES / "airr_heavy_and_light_by_cell.tsv"))
     assert "2 pairs of heavy and light chains were joined as heavy:light" in lines
     assert "1 record is not productive by the column productive, and ordered: 'c2_contig_2'" in lines
     assert "'c1_contig_1' is 'c1'" in lines
@@ -127,13 +128,13 @@ def test_what_was_joined_or_is_not_productive_is_said():
 def test_the_chain_that_is_named_is_taken(name, chain, lengths):
     sequences = read(CASES / name, chain=chain)
     assert [item.residues for item in sequences.items] == lengths
-    assert "was taken" in said(sequences)
+    assert "was taken" in join_order_lines(sequences)
 
 
 def test_records_are_designs_of_their_own_where_the_user_says_so():
     sequences = read(CASES / "hlt_target_beside_pair.fasta", as_is=True)
     assert len(sequences) == 3
-    assert "kept: line 5, 'final_chain_T'" in said(sequences)
+    assert "kept: line 5, 'final_chain_T'" in join_order_lines(sequences)
 
 
 def test_a_single_design_with_its_target_is_refused_as_two_are():
@@ -183,21 +184,21 @@ HEAVY_AND_LIGHT = [
 def test_heavy_and_light_are_joined_where_names_and_domains_agree(heavy, light):
     sequences = read(beside(heavy, light, HEAVY, LIGHT))
     assert residues(sequences) == [f"{one}:{other}" for one, other in zip(HEAVY[:3], LIGHT[:3], strict=True)]
-    assert "3 pairs of heavy and light chains were joined" in said(sequences)
-    assert "not a" not in said(sequences)
+    assert "3 pairs of heavy and light chains were joined" in join_order_lines(sequences)
+    assert "not a" not in join_order_lines(sequences)
 
 
 NO_PAIRS = {
     "names without a label": (fasta(("s1", "s2", "s3", "s4"), (HEAVY[0], LIGHT[0], HEAVY[1], LIGHT[1])), "no label in their names"),
     "numbers": (beside("{}_1", "{}_2", HEAVY, LIGHT), "no label in their names"),
     "letters of a complex": (beside("ab{}_A", "ab{}_B", HEAVY, LIGHT), "no label in their names"),
-    "one light chain for all": (fasta((*(f"HC{at}" for at in range(6)), "LC"), (*HEAVY[:6], LIGHT[0])), "no label in their names"),
+    "one light chain for all": (fasta((*(f"HC{index}" for index in range(6)), "LC"), (*HEAVY[:6], LIGHT[0])), "no label in their names"),
     "names the other way round": (beside("ab{}_VL", "ab{}_VH", HEAVY, LIGHT), "no label in their names"),
     "one chain alone": (beside("ab{}_VH", "ab{}_VL", HEAVY, LIGHT) + fasta(["ab9_VH"], HEAVY[9:]), "without the other"),
     "one pair the other way round": (beside("ab{}_VH", "ab{}_VL", HEAVY, LIGHT) + fasta(("ab9_VH", "ab9_VL"), (LIGHT[9], HEAVY[9])), "the name says heavy chain"),
     "a protein beside pairs": (beside("ab{}_VH", "ab{}_VL", HEAVY, LIGHT) + fasta(["PDL1"], [TARGET]), "this one is not an antibody"),
     "H, L and A": (fasta("HLA", (HEAVY[0], LIGHT[0], TARGET)), "another chain of the complex"),
-    "three in a cell": (table("sequence_id,sequence,sequence_aa,locus,cell_id", *(f"c{at}_1,ACGT,{HEAVY[at]},IGH,c{at}" for at in range(3)), *(f"c{at}_2,ACGT,{LIGHT[at]},IGK,c{at}" for at in range(3)), f"c1_3,ACGT,{LIGHT[5]},IGK,c1"), "one chain of an antibody without the other"),
+    "three in a cell": (table("sequence_id,sequence,sequence_aa,locus,cell_id", *(f"c{index}_1,ACGT,{HEAVY[index]},IGH,c{index}" for index in range(3)), *(f"c{index}_2,ACGT,{LIGHT[index]},IGK,c{index}" for index in range(3)), f"c1_3,ACGT,{LIGHT[5]},IGK,c1"), "one chain of an antibody without the other"),
 }  # fmt: skip
 
 
@@ -253,7 +254,7 @@ def test_one_record_under_several_stems_is_asked_about(first, second):
     content = beside(first, second, BINDERS, [TARGET] * 4, number=4)
     assert "4 of 8 records have the same residues" in asked(content)
     apart = fasta(
-        [*(first.format(at) for at in range(4)), *(second.format(at) for at in range(4))],
+        [*(first.format(index) for index in range(4)), *(second.format(index) for index in range(4))],
         [*BINDERS[:4], *[TARGET] * 4],
     )
     if "{}_1" not in first and not second.startswith(("pdl1", "B_")):
@@ -283,11 +284,11 @@ def test_a_nanobody_and_its_target_are_asked_about(names):
 # -- columns
 
 COLUMNS = {
-    "grouped": table("id,design,chain,sequence", *(f"{label}{at},d{at},{label},{each}" for at in range(3) for label, each in (("A", BINDERS[at]), ("B", TARGET)))),
-    "in turn": table("name,chain,sequence", *(f"x{at},{'AB'[at % 2]},{BINDERS[at]}" for at in range(6))),
-    "entity": table("name,sequence,role", *(f"d{at},{BINDERS[at]},binder" for at in range(3)), f"x,{TARGET},target"),
-    "flag": table("name,sequence,is_target", *(f"d{at},{BINDERS[at]},false" for at in range(3)), f"x,{TARGET},true"),
-    "antigen chain": table("name,sequence,kind", *(f"d{at},{BINDERS[at]},design" for at in range(3)), f"x,{TARGET},Antigen chain"),
+    "grouped": table("id,design,chain,sequence", *(f"{label}{index},d{index},{label},{sequence}" for index in range(3) for label, sequence in (("A", BINDERS[index]), ("B", TARGET)))),
+    "in turn": table("name,chain,sequence", *(f"x{index},{'AB'[index % 2]},{BINDERS[index]}" for index in range(6))),
+    "entity": table("name,sequence,role", *(f"d{index},{BINDERS[index]},binder" for index in range(3)), f"x,{TARGET},target"),
+    "flag": table("name,sequence,is_target", *(f"d{index},{BINDERS[index]},false" for index in range(3)), f"x,{TARGET},true"),
+    "antigen chain": table("name,sequence,kind", *(f"d{index},{BINDERS[index]},design" for index in range(3)), f"x,{TARGET},Antigen chain"),
 }  # fmt: skip
 
 
@@ -307,20 +308,20 @@ def test_the_residues_in_a_column_target_are_looked_for_in_one_design_too(title)
 
 def test_rows_of_a_column_of_chains_are_joined_or_taken():
     rows = [
-        f"{label}{at},ab{at},{label},{each[at]}"
-        for at in range(3)
-        for label, each in (("H", HEAVY), ("L", LIGHT))
+        f"{label}{index},ab{index},{label},{chains[index]}"
+        for index in range(3)
+        for label, chains in (("H", HEAVY), ("L", LIGHT))
     ]
-    found = read(table("id,antibody,chain,sequence", *rows))
-    assert [(item.name, item.aa_string) for item in found.items] == [
-        (f"ab{at}", f"{HEAVY[at]}:{LIGHT[at]}") for at in range(3)
+    sequences = read(table("id,antibody,chain,sequence", *rows))
+    assert [(item.name, item.aa_string) for item in sequences.items] == [
+        (f"ab{index}", f"{HEAVY[index]}:{LIGHT[index]}") for index in range(3)
     ]
     (first, *_) = read(COLUMNS["grouped"], chain="A").items
     assert (first.name, first.aa_string, first.attributes["id"]) == ("d0_A", BINDERS[0], "A0")
 
 
 def pairs_table(titles: str, *, behind: str = "", name: str = "ab{}") -> str:
-    rows = (f"{name.format(at)},{HEAVY[at]},{LIGHT[at]}{behind}" for at in range(3))
+    rows = (f"{name.format(index)},{HEAVY[index]},{LIGHT[index]}{behind}" for index in range(3))
     return table(titles, *rows)
 
 
@@ -367,12 +368,16 @@ def test_letters_of_both_cases_are_refused(text):
 
 
 def test_a_file_in_lower_case_is_read_with_a_line():
-    found = read(fasta(("p1", "p2"), (BINDERS[0].lower(), BINDERS[1].lower())))
-    assert residues(found) == BINDERS[:2]
-    assert "2 designs are written in lower case, and read as the same residues in upper case" in said(found)
+    sequences = read(fasta(("p1", "p2"), (BINDERS[0].lower(), BINDERS[1].lower())))
+    assert residues(sequences) == BINDERS[:2]
+    assert (
+        "2 designs are written in lower case, and read as the same residues in upper case"
+        in join_order_lines(sequences)
+    )
     some_lower = read(fasta(("p1", "p2"), (BINDERS[0].lower(), BINDERS[1])))
-    assert "1 design is written in lower case, and read as the same residues in upper case: 'p1'" in said(
-        some_lower
+    assert (
+        "1 design is written in lower case, and read as the same residues in upper case: 'p1'"
+        in join_order_lines(some_lower)
     )
 
 
@@ -417,7 +422,7 @@ def test_a_named_bond_of_the_chain_is_refused_and_a_disulfide_is_not():
 
 # -- what must pass without a question
 
-H_TABLE = [f"ab{at},{HEAVY[at]}" for at in range(6)]
+H_TABLE = [f"ab{index},{HEAVY[index]}" for index in range(6)]
 PASS = {
     "wells of a plate": fasta(("A1", "B1", "C1", "D1", "A2", "B2", "H1", "H2", "L1", "L2"), BINDERS),
     "wells of plates": fasta([f"P{plate}_{row}1" for plate in (1, 2) for row in "ABCD"], BINDERS),
@@ -431,40 +436,40 @@ PASS = {
     "families": fasta(("GFP_A", "RFP_A", "GFP_B", "RFP_B"), BINDERS),
     "nanobodies": fasta([f"nb_{letter}" for letter in "ABCDEF"], HEAVY),
     "nanobodies with H": fasta([f"VHH_{letter}_H" for letter in "ABCDEF"], HEAVY),
-    "a library of VH": fasta([f"ab{at}_VH" for at in range(6)], HEAVY),
-    "a library of VL": fasta([f"ab{at}_VL" for at in range(6)], LIGHT),
-    "scFv": fasta([f"scFv_{at}" for at in range(6)], [f"{one}{'GGGGS' * 3}{other}" for one, other in zip(HEAVY, LIGHT, strict=True)]),
-    "scFv with its parts": table("name,sequence,VH,VL,type", *(f"s{at},{HEAVY[at]}{'GGGGS' * 3}{LIGHT[at]},{HEAVY[at]},{LIGHT[at]},scFv" for at in range(4))),
+    "a library of VH": fasta([f"ab{index}_VH" for index in range(6)], HEAVY),
+    "a library of VL": fasta([f"ab{index}_VL" for index in range(6)], LIGHT),
+    "scFv": fasta([f"scFv_{index}" for index in range(6)], [f"{one}{'GGGGS' * 3}{other}" for one, other in zip(HEAVY, LIGHT, strict=True)]),
+    "scFv with its parts": table("name,sequence,VH,VL,type", *(f"s{index},{HEAVY[index]}{'GGGGS' * 3}{LIGHT[index]},{HEAVY[index]},{LIGHT[index]},scFv" for index in range(4))),
     "one light chain": table("name,heavy,light", *(f"{row},{LIGHT[0]}" for row in H_TABLE)),
     "two heavy, two light": table("name,heavy,light", *(f"ab{one}{other},{HEAVY[one]},{LIGHT[other]}" for one in (0, 1) for other in (0, 1))),
     "IgG": table("name,vh,vl,format", *(f"{row},{LIGHT[0]},IgG1" for row in H_TABLE)),
     "heavy alone": table("name,heavy,light", *(f"{row}," for row in H_TABLE)),
     "numbers": fasta(("d1_1", "d1_2", "d2_1", "d2_2"), BINDERS),
     "rounds": fasta(("round1_a", "round1_b", "round2_a", "round2_b"), BINDERS),
-    "letters of a round": fasta([f"R{at}_{letter}" for at in range(3) for letter in "ABC"], BINDERS),
-    "numbered with a word": fasta([f"long_chain_{at}" for at in range(6)], BINDERS),
-    "versions": fasta([f"d{at}.{which}" for at in range(3) for which in range(2)], BINDERS),
+    "letters of a round": fasta([f"R{index}_{letter}" for index in range(3) for letter in "ABC"], BINDERS),
+    "numbered with a word": fasta([f"long_chain_{index}" for index in range(6)], BINDERS),
+    "versions": fasta([f"d{index}.{which}" for index in range(3) for which in range(2)], BINDERS),
     "chain A of several structures": fasta(("1abc_A", "2def_A", "3ghi_A"), BINDERS),
-    "numbered H": fasta([f"H{at}" for at in range(6)], HEAVY),
-    "of many kinds": fasta([f"x{at}" for at in range(8)], [*HEAVY[:3], *(f"{HEAVY[at]}{'GGGGS' * 3}{LIGHT[at]}" for at in (4, 5)), *BINDERS[:3]]),
-    "pairs and nanobodies": fasta([f"x{at}" for at in range(6)], [*(f"{HEAVY[at]}:{LIGHT[at]}" for at in range(3)), *HEAVY[5:8]]),
+    "numbered H": fasta([f"H{index}" for index in range(6)], HEAVY),
+    "of many kinds": fasta([f"x{index}" for index in range(8)], [*HEAVY[:3], *(f"{HEAVY[index]}{'GGGGS' * 3}{LIGHT[index]}" for index in (4, 5)), *BINDERS[:3]]),
+    "pairs and nanobodies": fasta([f"x{index}" for index in range(6)], [*(f"{HEAVY[index]}:{LIGHT[index]}" for index in range(3)), *HEAVY[5:8]]),
     "a control off target": fasta(("d1", "d2", "off_target_1"), BINDERS),
     "a receptor": fasta(("d1", "d2", "EGF_receptor_mimic"), BINDERS),
-    "target in a column target": table("name,sequence,target", *(f"d{at},{BINDERS[at]},{'EGFR' if at % 2 else 'receptor'}" for at in range(4))),
-    "BindCraft": fasta([f"EGFR_l{60 + at}_s{1000 + at}_mpnn{at}" for at in range(6)], BINDERS),
-    "named after the target": fasta([f"target_binder_{at}" for at in range(5)], BINDERS),
-    "several targets": fasta([f"target{1 + at % 2}_design{at}" for at in range(6)], BINDERS),
-    "a column target": table("name,sequence,target,notes", *(f"d{at},{BINDERS[at]},PD-L1,binds target well" for at in range(5))),
-    "one chain in a column": table("name,sequence,chain", *(f"d{at},{BINDERS[at]},A" for at in range(5))),
-    "chains of several structures": table("name,sequence,chain", *(f"d{at},{BINDERS[at]},{label}" for at, label in enumerate("AABAB"))),
-    "one chain in headers": fasta([f"d{at} chain=A iptm=0.{at}" for at in range(5)], BINDERS),
+    "target in a column target": table("name,sequence,target", *(f"d{index},{BINDERS[index]},{'EGFR' if index % 2 else 'receptor'}" for index in range(4))),
+    "BindCraft": fasta([f"EGFR_l{60 + index}_s{1000 + index}_mpnn{index}" for index in range(6)], BINDERS),
+    "named after the target": fasta([f"target_binder_{index}" for index in range(5)], BINDERS),
+    "several targets": fasta([f"target{1 + index % 2}_design{index}" for index in range(6)], BINDERS),
+    "a column target": table("name,sequence,target,notes", *(f"d{index},{BINDERS[index]},PD-L1,binds target well" for index in range(5))),
+    "one chain in a column": table("name,sequence,chain", *(f"d{index},{BINDERS[index]},A" for index in range(5))),
+    "chains of several structures": table("name,sequence,chain", *(f"d{index},{BINDERS[index]},{label}" for index, label in enumerate("AABAB"))),
+    "one chain in headers": fasta([f"d{index} chain=A iptm=0.{index}" for index in range(5)], BINDERS),
     "high and low": fasta(("v1_H", "v1_L", "v2_H", "v2_L"), VARIANTS),
     "duplicates": fasta(("a1", "a2", "b1", "b2"), (BINDERS[0], BINDERS[0], BINDERS[1], BINDERS[1])),
-    "samples of one backbone that are the same": fasta([f"bb{which}_{at}" for which in (1, 2) for at in range(4)], [*[BINDERS[0]] * 4, *VARIANTS[:0], *(varied(BINDERS[1]) for _ in range(4))]),
+    "samples of one backbone that are the same": fasta([f"bb{which}_{index}" for which in (1, 2) for index in range(4)], [*[BINDERS[0]] * 4, *VARIANTS[:0], *(varied(BINDERS[1]) for _ in range(4))]),
     "replicates": fasta(("d1_rep1", "d1_rep2", "d2_rep1", "d2_rep2"), (BINDERS[0], BINDERS[0], BINDERS[1], BINDERS[1])),
     "one control on each plate": fasta(("p1_ctrl", "p1_d1", "p2_ctrl", "p2_d2"), (BINDERS[0], BINDERS[1], BINDERS[0], BINDERS[2])),
     "entries of a database": fasta(("sp|P02794|FRIH_HUMAN Ferritin heavy chain", "sp|P02792|FRIL_HUMAN Ferritin light chain"), BINDERS),
-    "a pool of many kinds": fasta([f"x{at}" for at in range(10)], [*BINDERS[:6], *HEAVY[:2], *LIGHT[:2]]),
+    "a pool of many kinds": fasta([f"x{index}" for index in range(10)], [*BINDERS[:6], *HEAVY[:2], *LIGHT[:2]]),
 }  # fmt: skip
 
 
@@ -473,4 +478,4 @@ def test_ordinary_files_pass_without_a_question(kind):
     written = PASS[kind].count(">") or PASS[kind].count("\n") - 1
     sequences = read(PASS[kind])
     assert len(sequences.items) + len(sequences.duplicates) == written
-    assert "joined" not in said(sequences)
+    assert "joined" not in join_order_lines(sequences)

@@ -29,6 +29,6 @@ def test_pairs_are_columns_and_the_rest_is_a_description(text, columns):
 
 @given(st.text(max_size=60))
 def test_any_text_is_kept_or_taken_apart(text):
-    found = header_fields(text)
-    assert bool(found) == bool(text)
-    assert all(value in text for value in found.values())
+    fields = header_fields(text)
+    assert bool(fields) == bool(text)
+    assert all(value in text for value in fields.values())

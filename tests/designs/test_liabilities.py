@@ -32,9 +32,9 @@ def test_a_plain_design_has_no_warning():
     ],
 )
 def test_each_kind_is_found(residues, expected):
-    found = design_warnings([("d", residues)])
-    assert len(found) == 1
-    assert expected in found[0]
+    warnings = design_warnings([("d", residues)])
+    assert len(warnings) == 1
+    assert expected in warnings[0]
 
 
 @pytest.mark.parametrize(

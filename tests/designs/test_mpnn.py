@@ -78,7 +78,7 @@ def test_two_runs_of_one_input_are_told_apart_by_name():
     run = ">5L33, score=1.6, fixed_chains=[], designed_chains=['A'], model_name=v_48_020\nHMPEEE\n"
     first, second = "SIDEEE", "SVDEDT"
     text = "".join(
-        f"{run}>T=0.1, sample=1, score=0.8, seq_recovery=0.4\n{each}\n" for each in (first, second)
+        f"{run}>T=0.1, sample=1, score=0.8, seq_recovery=0.4\n{residues}\n" for residues in (first, second)
     )
     sequences = read_sequences("d.fa", text=text)
     assert [s.name for s in sequences.items] == ["5L33_run1_T=0.1_sample=1", "5L33_run2_T=0.1_sample=1"]

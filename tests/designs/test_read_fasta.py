@@ -75,8 +75,8 @@ def test_dialects(text, expected):
 
 def test_every_finding_is_reported_with_its_place():
     text = ">a\nACX-*DE\n>A\nAAA\n>\nCCC\n>empty\n\n>c\nAC:\n>d\nA/B1\n>a\nKKK\n"
-    found = findings(text)
-    assert found == (
+    messages = findings(text)
+    assert messages == (
         (
             "pasted text, line 1, sequence 'a': not an amino acid: 'X' at position 3, '-' at position 4, '*' at position 5 "
             "(an unknown residue: decide on one; a gap: remove the alignment's gaps; a stop codon inside the sequence)"
@@ -137,15 +137,15 @@ def test_dna_is_recognised():
     ],
 )
 def test_texts_without_sequences(text, message):
-    found = findings(text)
-    assert len(found) == 1
-    assert message in found[0]
+    messages = findings(text)
+    assert len(messages) == 1
+    assert message in messages[0]
 
 
 def test_the_number_of_findings_is_bounded():
-    found = findings("".join(f">n{i}\nACX\n" for i in range(1000)))
-    assert len(found) == 51
-    assert found[-1] == "pasted text: 950 more findings are not listed"
+    messages = findings("".join(f">n{i}\nACX\n" for i in range(1000)))
+    assert len(messages) == 51
+    assert messages[-1] == "pasted text: 950 more findings are not listed"
 
 
 def test_long_names_are_cut_in_messages_and_kept_in_data():

@@ -27,10 +27,10 @@ NAMES = st.lists(TEXT.map(str.strip).filter(bool), min_size=1, max_size=8, uniqu
 CHAINS = st.lists(st.text(LETTERS, min_size=1, max_size=20), min_size=1, max_size=3).map(":".join)
 
 
-def outcome(**given):
+def outcome(**arguments):
     """What was read and what was found; any other exception fails the test."""
     try:
-        return read_sequences("d", **given), ()
+        return read_sequences("d", **arguments), ()
     except InvalidSequences as error:
         return None, error.findings
 
@@ -122,7 +122,7 @@ def test_a_pool_is_read_like_sequences(data):
         return
     pool = read_pool("d", data=data)
     assert tuple(pool) == sequences.items
-    assert tuple(pool[at] for at in range(len(pool))) == sequences.items
+    assert tuple(pool[index] for index in range(len(pool))) == sequences.items
     assert pool.duplicates == tuple((d.name, d.same_as) for d in sequences.duplicates)
 
 

@@ -18,9 +18,9 @@ from support.archive.refusing_s3 import refusing_server
 FASTA = ">a\nACD\n>b\nEFG\n"
 
 
-def finding(source: str, **given) -> str:
+def finding(source: str, **arguments) -> str:
     with pytest.raises(InvalidSequences) as caught:
-        read_sequences(source, **given)
+        read_sequences(source, **arguments)
     assert len(caught.value.findings) == 1
     return caught.value.findings[0]
 

@@ -175,9 +175,9 @@ def test_a_design_and_a_control_with_the_same_residues_need_a_decision():
     ],
 )
 def test_findings(text, message):
-    found = finding(text)
-    assert found.startswith("designs.csv")
-    assert message in found
+    problem = finding(text)
+    assert problem.startswith("designs.csv")
+    assert message in problem
 
 
 def test_rows_keep_their_line_numbers_behind_cells_with_line_ends():
@@ -224,6 +224,6 @@ def test_a_named_column_that_does_not_exist_is_an_error():
 
 
 def test_heavy_and_light_columns_become_heavy_and_light_in_whichever_order_they_stand():
-    assert [each.aa_string for each in read("name,vl,vh\nab1,EFGHIKLMNPQR,ACDEFGHIKLMN\n").items] == [
+    assert [item.aa_string for item in read("name,vl,vh\nab1,EFGHIKLMNPQR,ACDEFGHIKLMN\n").items] == [
         "ACDEFGHIKLMN:EFGHIKLMNPQR"
     ]

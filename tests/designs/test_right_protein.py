@@ -34,7 +34,7 @@ def fasta(*records: tuple[str, str]) -> str:
 
 
 def designs(*residues: str) -> str:
-    return fasta(*((f"d{at}", each) for at, each in enumerate(residues, 1)))
+    return fasta(*((f"d{number}", sequence) for number, sequence in enumerate(residues, 1)))
 
 
 def table(titles: str, *rows: str, delimiter: str = ",") -> str:
@@ -60,7 +60,7 @@ def residues(sequences) -> list[str]:
     return [item.aa_string for item in sequences.items]
 
 
-def said(sequences) -> str:
+def join_order_lines(sequences) -> str:
     return "\n".join(order_lines(sequences))
 
 
@@ -68,17 +68,20 @@ def said(sequences) -> str:
 
 
 def test_boltzgen_gives_the_chain_and_names_the_columns_that_differ():
-    found = read(INTAKE / "boltzgen_final_designs_metrics_2.csv")
-    assert [item.residues for item in found.items] == [120, 120]
-    assert found.items[0].aa_string.startswith("EVQLVESGGG")
-    assert "columns that also hold sequences, and were not taken: designed_sequence, sequence" in said(found)
+    sequences = read(INTAKE / "boltzgen_final_designs_metrics_2.csv")
+    assert [item.residues for item in sequences.items] == [120, 120]
+    assert sequences.items[0].aa_string.startswith("EVQLVESGGG")
+    assert (
+        "columns that also hold sequences, and were not taken: designed_sequence, sequence"
+        in join_order_lines(sequences)
+    )
 
 
 def test_boltzgen_with_several_designed_chains_gives_all_of_them():
     titles = "id,num_design,designed_sequence_1,designed_chain_sequence_2,designed_chain_sequence_1,designed_sequence_2,design_ptm"
-    found = read(table(titles, f"fab_0,31,GFNIKDTYIH,{LIGHT},{HEAVY},QQHYTTPPTFG,0.9"))
-    assert residues(found) == [f"{HEAVY}:{LIGHT}"]
-    assert found.report.scores == {"design_ptm": True}
+    sequences = read(table(titles, f"fab_0,31,GFNIKDTYIH,{LIGHT},{HEAVY},QQHYTTPPTFG,0.9"))
+    assert residues(sequences) == [f"{HEAVY}:{LIGHT}"]
+    assert sequences.report.scores == {"design_ptm": True}
 
 
 def test_nearly_boltzgen_is_said_to_be_that():
@@ -105,15 +108,15 @@ def test_two_columns_of_sequences_need_a_choice(delimiter):
 
 def test_columns_that_are_no_rivals_need_none():
     cdr, helix = "ARWGGDGFYAMDY", "HHHHHHLLLLEEEE"
-    found = read(
+    sequences = read(
         table("name,sequence,target_sequence,cdr3,dssp,copy", f"a,{HEAVY},{PDL1},{cdr},{helix},{HEAVY}")
     )
-    assert residues(found) == [HEAVY]
-    assert found.report.other_sequences == ("target_sequence", "cdr3", "copy")
+    assert residues(sequences) == [HEAVY]
+    assert sequences.report.other_sequences == ("target_sequence", "cdr3", "copy")
 
 
 def test_a_later_row_may_be_the_first_that_differs():
-    rows = [f"d{at},{BINDERS[0]}{'A' * at},{BINDERS[0]}{'A' * at}" for at in range(300)]
+    rows = [f"d{number},{BINDERS[0]}{'A' * number},{BINDERS[0]}{'A' * number}" for number in range(300)]
     rows.append(f"last,{BINDERS[0]},{BINDERS[1]}")
     assert "line 302: the columns" in refused(table("name,sequence,aa_seq", *rows))
 
@@ -131,28 +134,28 @@ def test_a_file_of_choices_is_read_whatever_columns_the_designer_had():
 
 
 @pytest.mark.parametrize(
-    ("name", "where", "own"),
+    ("name", "where", "residue_count"),
     [
         ("colabfold_binder_target.csv", "chain 2 is the same in all 3 designs", 42),
         ("foundry_mpnn.fa", "end in the same 60 residues", 42),
     ],
 )
-def test_the_files_that_were_met_need_a_choice(name, where, own):
+def test_the_files_that_were_met_need_a_choice(name, where, residue_count):
     message = refused(INTAKE / name)
     assert where in message
     assert "is it the target?" in message
     assert "--chain 1 (in a form: chain)" in message
     assert "--as-is (in a form: as_is)" in message
-    assert {item.residues for item in read(INTAKE / name, chain="1").items} == {own}
+    assert {item.residues for item in read(INTAKE / name, chain="1").items} == {residue_count}
     kept = read(INTAKE / name, as_is=True)
     assert {item.residues for item in kept.items} == {102}
-    assert "kept:" in said(kept)
+    assert "kept:" in join_order_lines(kept)
 
 
 def changed(residues: str, count: int, seed: int = 3) -> str:
     chance, letters = random.Random(seed), list(residues)
-    for at in chance.sample(range(len(letters)), count):
-        letters[at] = chance.choice("ACDEFGHIKLMNPQRSTVWY")
+    for position in chance.sample(range(len(letters)), count):
+        letters[position] = chance.choice("ACDEFGHIKLMNPQRSTVWY")
     return "".join(letters)
 
 
@@ -160,10 +163,10 @@ ATTACHED = {
     "first chain": lambda b, _: f"{PDL1}:{b}",
     "last chain": lambda b, _: f"{b}:{PDL1}",
     "middle chain": lambda b, _: f"{b}:{PDL1}:{b[::-1]}",
-    "chain with differences": lambda b, at: f"{b}:{changed(PDL1, 5, at)}",
+    "chain with differences": lambda b, seed: f"{b}:{changed(PDL1, 5, seed)}",
     "end": lambda b, _: b + PDL1,
     "beginning": lambda b, _: PDL1 + b,
-    "end with differences": lambda b, at: b + changed(PDL1, 5, at),
+    "end with differences": lambda b, seed: b + changed(PDL1, 5, seed),
     "end behind a linker": lambda b, _: f"{b}GGGGSGGGGSGGGGS{PDL1}",
     "end behind a tag, and a tag": lambda b, _: f"MHHHHHHGS{b}GSS{PDL1}LEHHHHHH",
     "beginning before a tag": lambda b, _: f"{PDL1}ENLYFQGHHHHHH{b}",
@@ -174,7 +177,7 @@ ATTACHED = {
 @pytest.mark.parametrize("number", [2, 4])
 @pytest.mark.parametrize("kind", ATTACHED)
 def test_the_target_with_each_design_needs_a_choice_and_is_refused_where_it_is_known(kind, number):
-    text = designs(*(ATTACHED[kind](binder, at) for at, binder in enumerate(BINDERS[:number])))
+    text = designs(*(ATTACHED[kind](binder, seed) for seed, binder in enumerate(BINDERS[:number])))
     assert "is it the target?" in refused(text)
     known = refused(text, target_sequence=f"MK{PDL1}HHHHHH")
     assert "designs is the target (--target-sequence)" in known
@@ -196,11 +199,11 @@ def test_the_target_with_each_design_needs_a_choice_and_is_refused_where_it_is_k
     ],
 )
 def test_one_chain_is_taken_and_the_target_left(kind, chain):
-    text = designs(*(ATTACHED[kind](binder, at) for at, binder in enumerate(BINDERS)))
-    own = [f"{b}:{b[::-1]}" if kind == "middle chain" else b for b in BINDERS]
-    assert residues(read(text, chain=chain, target_sequence=PDL1)) == own
+    text = designs(*(ATTACHED[kind](binder, seed) for seed, binder in enumerate(BINDERS)))
+    binders = [f"{b}:{b[::-1]}" if kind == "middle chain" else b for b in BINDERS]
+    assert residues(read(text, chain=chain, target_sequence=PDL1)) == binders
     if "beginning" not in kind and "differences" not in kind:
-        assert residues(read(text, chain=chain)) == own
+        assert residues(read(text, chain=chain)) == binders
 
 
 def test_a_beginning_is_not_cut_where_the_first_residue_of_the_designs_may_be_shared_too():
@@ -231,15 +234,15 @@ def test_the_target_as_a_design_is_refused():
 
 
 def test_the_target_as_a_control_is_measured():
-    rows = [f"d{at},{binder},false" for at, binder in enumerate(BINDERS)]
+    rows = [f"d{number},{binder},false" for number, binder in enumerate(BINDERS)]
     assert len(read(table("name,sequence,control", *rows, f"t,{PDL1},true"), target_sequence=PDL1)) == 5
 
 
 def test_a_chain_of_the_native_input_is_refused():
     native = f">1BRS, T=0.1, seed=111, num_res=93, num_ligand_res=93, model_path=x\n{BINDERS[3]}:{PDL1}\n"
     samples = "".join(
-        f">1BRS, id={at}, T=0.1, seed=111, overall_confidence=0.4\n{b}:{PDL1}\n"
-        for at, b in enumerate(BINDERS[:3], 1)
+        f">1BRS, id={number}, T=0.1, seed=111, overall_confidence=0.4\n{b}:{PDL1}\n"
+        for number, b in enumerate(BINDERS[:3], 1)
     )
     message = refused(native + samples)
     assert "chain 2 of 3 of 3 designs" in message
@@ -249,14 +252,19 @@ def test_a_chain_of_the_native_input_is_refused():
 
 def test_rfdiffusion_in_colab_separates_the_target_by_a_slash():
     records = [
-        (f"design:0 n:{at}|mpnn:1.2|plddt:0.9|i_ptm:0.8", f"{PDL1}/{binder}")
-        for at, binder in enumerate(BINDERS)
+        (f"design:0 n:{number}|mpnn:1.2|plddt:0.9|i_ptm:0.8", f"{PDL1}/{binder}")
+        for number, binder in enumerate(BINDERS)
     ]
     assert "chain 1 is the same in all 4 designs" in refused(fasta(*records))
-    found = read(fasta(*records), chain="2")
-    assert residues(found) == [*BINDERS]
-    assert found.items[1].name == "design_0_n_1"
-    assert found.items[1].attributes == {"parent": "design_0", "mpnn": "1.2", "plddt": "0.9", "i_ptm": "0.8"}
+    sequences = read(fasta(*records), chain="2")
+    assert residues(sequences) == [*BINDERS]
+    assert sequences.items[1].name == "design_0_n_1"
+    assert sequences.items[1].attributes == {
+        "parent": "design_0",
+        "mpnn": "1.2",
+        "plddt": "0.9",
+        "i_ptm": "0.8",
+    }
 
 
 # -- chains of a complex
@@ -265,9 +273,9 @@ def test_rfdiffusion_in_colab_separates_the_target_by_a_slash():
 def test_boltz_fasta_is_a_complex():
     message = refused(INTAKE / "boltz_input.fasta")
     assert "line 1: Boltz FASTA: the records are chains of a complex" in message
-    found = read(INTAKE / "boltz_input.fasta", chain="B")
-    assert [(item.name, item.residues) for item in found.items] == [("boltz_input_B", 42)]
-    assert "1 record is left out: 'boltz_input A'" in said(found)
+    sequences = read(INTAKE / "boltz_input.fasta", chain="B")
+    assert [(item.name, item.residues) for item in sequences.items] == [("boltz_input_B", 42)]
+    assert "1 record is left out: 'boltz_input A'" in join_order_lines(sequences)
 
 
 COMPLEXES = {
@@ -291,9 +299,9 @@ def test_chains_of_a_complex_are_no_designs_until_one_is_named(kind):
     message = refused(COMPLEXES[kind])
     assert "chains of a complex, not designs" in message
     assert "--chain (in a form: chain)" in message
-    found = read(COMPLEXES[kind], chain="B")
-    assert residues(found) == [BINDERS[0]]
-    assert found.report.left_out_count >= 1
+    sequences = read(COMPLEXES[kind], chain="B")
+    assert residues(sequences) == [BINDERS[0]]
+    assert sequences.report.left_out_count >= 1
     assert "no chain 'Z'" in refused(COMPLEXES[kind], chain="Z")
 
 
@@ -324,8 +332,8 @@ def test_heavy_and_light_columns_are_joined_as_the_contract_has_it():
     assert design.aa_string.count(":") == 1
     assert design.aa_string.startswith("EVQLVESGGG")
     rows = [f"{HEAVY};x;{LIGHT}", f"{OTHER_HEAVY};y;"]
-    found = read("Heavy Chain;id;Light Chain\n" + "\n".join(rows) + "\n")
-    assert residues(found) == [f"{HEAVY}:{LIGHT}", OTHER_HEAVY]
+    sequences = read("Heavy Chain;id;Light Chain\n" + "\n".join(rows) + "\n")
+    assert residues(sequences) == [f"{HEAVY}:{LIGHT}", OTHER_HEAVY]
 
 
 @pytest.mark.parametrize(
@@ -338,12 +346,12 @@ def test_heavy_and_light_records_are_joined(heavy, light):
         (f"ab2{light}", LIGHT[:-1] + "R"),
         (f"ab2{heavy}", OTHER_HEAVY),
     )
-    found = read(text)
-    assert [(item.name, item.aa_string) for item in found.items] == [
+    sequences = read(text)
+    assert [(item.name, item.aa_string) for item in sequences.items] == [
         ("ab1", f"{HEAVY}:{LIGHT}"),
         ("ab2", f"{OTHER_HEAVY}:{LIGHT[:-1]}R"),
     ]
-    assert "2 pairs of heavy and light chains were joined" in said(found)
+    assert "2 pairs of heavy and light chains were joined" in join_order_lines(sequences)
     assert "without the other" in refused(text + f">ab3{heavy}\n{HEAVY[:-1]}\n")
 
 
@@ -388,74 +396,85 @@ def test_a_table_with_the_wild_type_in_every_row_is_refused():
     assert "3 of 3 rows with names of mutations such as 'A24G' have the same residues" in message
     assert "mutated_sequence" in message
     other = table(
-        "id,mutation,sequence", *(f"x{at},{each},{PDL1}" for at, each in enumerate(("F1A", "T2G", "V3L:T4S")))
+        "id,mutation,sequence",
+        *(f"x{number},{mutation},{PDL1}" for number, mutation in enumerate(("F1A", "T2G", "V3L:T4S"))),
     )
     assert "the wild type in every row" in refused(other)
 
 
 def mutated(text: str, *mutations: str) -> str:
     letters = list(text)
-    for each in mutations:
-        letters[int(each[1:-1]) - 1] = each[-1]
+    for mutation in mutations:
+        letters[int(mutation[1:-1]) - 1] = mutation[-1]
     return "".join(letters)
 
 
 @pytest.mark.parametrize("offset", [0, 17, 238])
 def test_mutants_are_read_in_any_numbering(offset):
     places = (3, 8, 20, 31, 44)
-    mutations = [f"{PDL1[at - 1]}{at}{'W' if PDL1[at - 1] != 'W' else 'A'}" for at in places]
-    rows = [f"pdl1_{each[0]}{int(each[1:-1]) + offset}{each[-1]},{mutated(PDL1, each)}" for each in mutations]
+    mutations = [
+        f"{PDL1[position - 1]}{position}{'W' if PDL1[position - 1] != 'W' else 'A'}" for position in places
+    ]
+    rows = [
+        f"pdl1_{mutation[0]}{int(mutation[1:-1]) + offset}{mutation[-1]},{mutated(PDL1, mutation)}"
+        for mutation in mutations
+    ]
     assert len(read(table("variant,sequence", *rows))) == len(places)
-    shuffled = [f"{row.partition(',')[0]},{mutated(PDL1, mutations[at - 1])}" for at, row in enumerate(rows)]
+    shuffled = [
+        f"{row.partition(',')[0]},{mutated(PDL1, mutations[position - 1])}"
+        for position, row in enumerate(rows)
+    ]
     assert "do not have the mutations of their names" in refused(table("variant,sequence", *shuffled))
 
 
 def test_mutants_of_proteingym_are_read():
     (design,) = read(INTAKE / "multi_mutants.csv").items
     assert (design.name, design.aa_string[6], design.aa_string[17]) == ("V7A:H18Y", "A", "Y")
-    wild = table("mutant,mutated_sequence,DMS_score", *(f"{each},{PDL1},0.1" for each in ("F1A", "T2G")))
+    wild = table(
+        "mutant,mutated_sequence,DMS_score", *(f"{mutation},{PDL1},0.1" for mutation in ("F1A", "T2G"))
+    )
     assert "the wild type in every row" in refused(wild)
 
 
 def test_airr_gives_the_protein_beside_its_nucleotides():
-    found = read(
+    sequences = read(
         table(
             "sequence_id,sequence,sequence_aa,v_call",
             f"r1,GAGGTGCAGCTGGTGGAGTCT,{HEAVY},IGHV3-66*01",
             delimiter="\t",
         )
     )
-    assert residues(found) == [HEAVY]
+    assert residues(sequences) == [HEAVY]
 
 
 # -- joined files, names
 
 
 def test_joined_tables_are_read_and_told_apart():
-    found = read(INTAKE / "concatenated_bindcraft.csv")
-    assert [item.name for item in found.items] == ["EGFR_l42_s1_mpnn1", "EGFR_l42_s2_mpnn4"]
-    assert [item.attributes["run"] for item in found.items] == ["run1", "run2"]
-    assert [item.attributes["parent"] for item in found.items] == ["EGFR_l42_s1", "EGFR_l42_s2"]
-    assert "line 3 repeats the header: 2 tables were read" in said(found)
+    sequences = read(INTAKE / "concatenated_bindcraft.csv")
+    assert [item.name for item in sequences.items] == ["EGFR_l42_s1_mpnn1", "EGFR_l42_s2_mpnn4"]
+    assert [item.attributes["run"] for item in sequences.items] == ["run1", "run2"]
+    assert [item.attributes["parent"] for item in sequences.items] == ["EGFR_l42_s1", "EGFR_l42_s2"]
+    assert "line 3 repeats the header: 2 tables were read" in join_order_lines(sequences)
     header = "name;sequence\n"
     again = read(f"{header}a;{BINDERS[0]}\nb;{BINDERS[1]}\n{header}a;{BINDERS[2]}\n")
     assert [item.name for item in again.items] == ["a_run1", "b", "a_run2"]
-    assert "2 names were changed: 'a' is 'a_run1'" in said(again)
+    assert "2 names were changed: 'a' is 'a_run1'" in join_order_lines(again)
 
 
 def test_names_of_several_runs_get_the_run():
-    found = read(INTAKE / "two_runs_same_names.csv")
-    assert [item.name for item in found.items] == ["EGFR_l42_s1_mpnn1_A", "EGFR_l42_s1_mpnn1_B"]
-    assert "2 names were changed" in said(found)
+    sequences = read(INTAKE / "two_runs_same_names.csv")
+    assert [item.name for item in sequences.items] == ["EGFR_l42_s1_mpnn1_A", "EGFR_l42_s1_mpnn1_B"]
+    assert "2 names were changed" in join_order_lines(sequences)
 
 
 def test_names_keep_their_letters_and_mangled_ones_are_said():
     assert [item.name for item in read(INTAKE / "names_na.csv").items] == ["NA", "null"]
-    found = read(INTAKE / "excel_mangled_names.csv")
-    assert "3 names look like dates, numbers or errors that a spreadsheet made" in said(found)
+    sequences = read(INTAKE / "excel_mangled_names.csv")
+    assert "3 names look like dates, numbers or errors that a spreadsheet made" in join_order_lines(sequences)
     dates = read(fasta(*zip(("2026-03-02", "Mar-02", "design_1"), BINDERS, strict=False)))
-    assert "2 names look like dates" in said(dates)
-    assert "names look like" not in said(read(designs(*BINDERS)))
+    assert "2 names look like dates" in join_order_lines(dates)
+    assert "names look like" not in join_order_lines(read(designs(*BINDERS)))
 
 
 def test_words_that_are_the_designers_own_are_kept():
@@ -486,7 +505,7 @@ def test_decimal_commas_are_read_as_scores():
     ],
 )
 def test_variants_pass_and_what_they_share_is_said(name, line):
-    assert line in said(read(INTAKE / name))
+    assert line in join_order_lines(read(INTAKE / name))
 
 
 FC = "DKTHTCPPCPAPELLGGPSVFLFPPKPKDTLMISRTPEVTCVVVDVSHEDPEVKFNWYVDGVEVHNAKTKPREEQYNSTYRVVSVLTVLHQDWLNGKEYKCKVSNKALPAPIEKTISKAKGQPREPQVYTLPPSRDELTKNQVSLTCLVKGFYPSDIAVEWESNGQPENNYKTTPPVLDSDGSFFLYSKLTVDKSRWQQGNVFSCSVMHEALHNHYTQKSLSLSPGK"  # fmt: skip
@@ -496,10 +515,12 @@ PASS = {
     "long linker": [f"{b}{'GGGGS' * 8}" for b in BINDERS],
     "scFv of one light chain": [f"{h}{'GGGGS' * 3}{LIGHT}" for h in (HEAVY, OTHER_HEAVY)],
     "Fab of one heavy chain": [f"{HEAVY}:{LIGHT}", f"{HEAVY}:{changed(LIGHT, 9)}"],
-    "variants": [changed(PDL1, 6, at) for at in range(6)],
-    "variants at one end": [BINDERS[0] + BINDERS[1][:5] + each for each in ("AA", "GG", "KK")],
-    "truncations": [PDL1[at:] for at in (0, 5, 11)],
-    "two domains, variants": [f"{changed(BINDERS[0], 4, at)}GGS{changed(PDL1, 5, at)}" for at in range(4)],
+    "variants": [changed(PDL1, 6, number) for number in range(6)],
+    "variants at one end": [BINDERS[0] + BINDERS[1][:5] + ending for ending in ("AA", "GG", "KK")],
+    "truncations": [PDL1[number:] for number in (0, 5, 11)],
+    "two domains, variants": [
+        f"{changed(BINDERS[0], 4, number)}GGS{changed(PDL1, 5, number)}" for number in range(4)
+    ],
     "homodimers": [f"{b}:{b}" for b in BINDERS],
 }
 
@@ -536,21 +557,26 @@ def test_nothing_is_ordered_that_is_not_in_the_input_as_a_chain_of_one_design(
     given_designs, choices, attach, as_table
 ):
     """A chain that is ordered is a whole chain, or a part of one, of the design of its name; what is dropped is named."""
-    written = {f"d{at}": attach(each) for at, each in enumerate(given_designs)}
+    written = {f"d{number}": attach(design) for number, design in enumerate(given_designs)}
     text = table("name,sequence", *map(",".join, written.items())) if as_table else fasta(*written.items())
     try:
-        found = read(text, as_protein=True, **choices)
+        sequences = read(text, as_protein=True, **choices)
     except InvalidSequences:
         return
-    for item in found.items:
+    for item in sequences.items:
         chains = written[item.name].split(":")
-        assert all(any(chain == own or chain in own for own in chains) for chain in item.aa_string.split(":"))
+        assert all(
+            any(chain == source or chain in source for source in chains)
+            for chain in item.aa_string.split(":")
+        )
         if choices["chain"] is None:
             assert item.aa_string == written[item.name]
-    dropped = written.keys() - {item.name for item in found.items}
-    assert dropped == {each.name for each in found.duplicates} | {each.name for each in found.report.left_out}
-    if choices["chain"] is not None and any(item.aa_string != written[item.name] for item in found.items):
-        assert "of each design was taken" in said(found)
+    dropped = written.keys() - {item.name for item in sequences.items}
+    assert dropped == {design.name for design in sequences.duplicates} | {
+        design.name for design in sequences.report.left_out
+    }
+    if choices["chain"] is not None and any(item.aa_string != written[item.name] for item in sequences.items):
+        assert "of each design was taken" in join_order_lines(sequences)
 
 
 def test_pools_have_the_same_report():

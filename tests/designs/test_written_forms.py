@@ -23,7 +23,7 @@ P = protein(145, 3)
 
 
 def wrapped(text: str, width: int, end: str = "\n") -> str:
-    return end.join(text[at : at + width] for at in range(0, len(text), width))
+    return end.join(text[start : start + width] for start in range(0, len(text), width))
 
 
 def read(text: str):
@@ -119,28 +119,30 @@ def test_a_word_is_never_ordered(word, place):
         "chain in FASTA": f">a\n{HEAVY}:{LIGHT}\n>b\n{HEAVY[:-1]}T:{word}\n",
     }[place]
     if place == "light chain" and word.casefold() in {"na", "nan", "none", "null", "n/a", "<na>"}:
-        found = read(text)
-        assert [item.aa_string for item in found.items] == [f"{HEAVY}:{LIGHT}", f"{HEAVY[:-1]}T"]
-        assert "1 design has no vl" in "\n".join(found.notes)
+        sequences = read(text)
+        assert [item.aa_string for item in sequences.items] == [f"{HEAVY}:{LIGHT}", f"{HEAVY[:-1]}T"]
+        assert "1 design has no vl" in "\n".join(sequences.notes)
     else:
         assert "'b'" in refused(text)
 
 
 @pytest.mark.parametrize("word", ["NTYETDNE", "SAME AS DI", "LATER"])
 def test_a_short_text_beside_proteins_is_taken_for_a_word(word):
-    rows = "".join(f"d{at},{protein(50, at)}\n" for at in range(4))
+    rows = "".join(f"d{number},{protein(50, number)}\n" for number in range(4))
     message = refused(f"name,sequence\n{rows}x,{word}\n")
     assert "is it a word?" in message
     assert f"{word.replace(' ', '')}*'" in message
-    found = residues(f"name,sequence\n{rows}x,{word.replace(' ', '')}*\n")
-    assert found[-1] == word.replace(" ", "")
+    sequences = residues(f"name,sequence\n{rows}x,{word.replace(' ', '')}*\n")
+    assert sequences[-1] == word.replace(" ", "")
 
 
 def test_peptides_among_peptides_and_as_partners_pass():
     peptides = ["SIINFEKL", "GILGFVFTL", "ELAGIGILTV", "NLVPMVATV"]
-    assert residues("name,sequence\n" + "".join(f"{each},{each}\n" for each in peptides)) == peptides
-    pairs = [f"{protein(70, at)}:{peptide}" for at, peptide in enumerate(peptides)]
-    assert residues("".join(f">{at}\n{each}\n" for at, each in enumerate(pairs))) == pairs
+    assert (
+        residues("name,sequence\n" + "".join(f"{sequence},{sequence}\n" for sequence in peptides)) == peptides
+    )
+    pairs = [f"{protein(70, number)}:{peptide}" for number, peptide in enumerate(peptides)]
+    assert residues("".join(f">{number}\n{sequence}\n" for number, sequence in enumerate(pairs))) == pairs
     assert residues(">x\nNAN*\n>y\nWT*\n") == ["NAN", "WT"]
 
 
@@ -201,13 +203,13 @@ def test_wrapped_sequences_are_read(width, stop):
     text = wrapped(P + stop, width)
     assert residues(f">x\n{text}\n") == [P]
     assert residues(f">x\n{text}\n\n>y\n{A}\n\n") == [P, A]
-    found = read(f'name,sequence\nx,"{text}"\n')
-    assert found.items[0].aa_string == P
-    assert "white space inside 1 sequence" in "\n".join(found.notes)
+    sequences = read(f'name,sequence\nx,"{text}"\n')
+    assert sequences.items[0].aa_string == P
+    assert "white space inside 1 sequence" in "\n".join(sequences.notes)
 
 
 def test_blocks_and_doubled_line_ends_are_read():
-    blocks = "\n".join(wrapped(P[at : at + 60], 10, " ") for at in range(0, len(P), 60))
+    blocks = "\n".join(wrapped(P[start : start + 60], 10, " ") for start in range(0, len(P), 60))
     assert residues(f">x\n{blocks}\n") == [P]
     assert residues(f">x\n{wrapped(P, 60).replace(chr(10), chr(10) * 2)}\n") == [P]
     assert residues(f">x\n{wrapped(P, 60, ' ' + chr(10))}\n") == [P]
@@ -215,10 +217,17 @@ def test_blocks_and_doubled_line_ends_are_read():
 
 
 def test_a_few_of_many_wrapped_records_have_m_at_the_beginning_of_a_line():
-    records = [protein(60, at) + protein(30, at + 100, "M" if at == 3 else "S") for at in range(9)]
-    assert residues("".join(f">{at}\n{wrapped(each, 60)}\n" for at, each in enumerate(records))) == records
-    chains = [f"{protein(57, at)}\n{protein(30, at + 100)}" for at in range(9)]
-    assert "sequence '8'" in refused("".join(f">{at}\n{each}\n" for at, each in enumerate(chains)))
+    records = [
+        protein(60, number) + protein(30, number + 100, "M" if number == 3 else "S") for number in range(9)
+    ]
+    assert (
+        residues("".join(f">{number}\n{wrapped(sequence, 60)}\n" for number, sequence in enumerate(records)))
+        == records
+    )
+    chains = [f"{protein(57, number)}\n{protein(30, number + 100)}" for number in range(9)]
+    assert "sequence '8'" in refused(
+        "".join(f">{number}\n{sequence}\n" for number, sequence in enumerate(chains))
+    )
 
 
 def test_a_record_that_was_edited_by_hand_is_read():
@@ -240,9 +249,9 @@ def test_pir_has_a_line_of_title_whatever_is_in_it():
     "line", ['{"Run": "x", "n": {"a": [1]}}', '"{""Run"": ""x""}"', '"{""Run"": ""x""}",,']
 )
 def test_metadata_above_the_header_is_left_out(line):
-    found = read(f"{line}\nname,sequence,score\nx,{A},1\n")
-    assert [(item.name, item.attributes) for item in found.items] == [("x", {"score": "1"})]
-    assert "line 1 above the header is metadata" in found.notes[0]
+    sequences = read(f"{line}\nname,sequence,score\nx,{A},1\n")
+    assert [(item.name, item.attributes) for item in sequences.items] == [("x", {"score": "1"})]
+    assert "line 1 above the header is metadata" in sequences.notes[0]
     assert "does not parse" in refused(
         line.replace('"{""', '{"').replace('""', '"').strip('",') + f"\nnothing\n>x\n{A}\n"
     )
@@ -250,5 +259,10 @@ def test_metadata_above_the_header_is_left_out(line):
 
 def test_peptides_of_ten_residues_beside_proteins_are_read():
     """As in measured rounds of Proteinbase."""
-    rows = [protein(70, at) for at in range(5)] + ["AWTADCEWWC", "FCAGWCMGCA"]
-    assert residues("name,sequence\n" + "".join(f"{at},{each}\n" for at, each in enumerate(rows))) == rows
+    rows = [protein(70, number) for number in range(5)] + ["AWTADCEWWC", "FCAGWCMGCA"]
+    assert (
+        residues(
+            "name,sequence\n" + "".join(f"{number},{sequence}\n" for number, sequence in enumerate(rows))
+        )
+        == rows
+    )

@@ -41,7 +41,7 @@ def test_a_script_that_is_killed_completes_when_it_is_started_again(tmp_path, ro
         first = here.start(tmp_path / "first", empty, **job)
         eventually(lambda: service.calls[call] or None, seconds=200, what=f"the call {call}")
         here.kill(first)
-        second = here.said(here.start(tmp_path / "second", empty, **job), seconds=250)
+        second = here.read_answer(here.start(tmp_path / "second", empty, **job), seconds=250)
         assert second.get("rows") or (
             route == "x402" and second["error"] in {"PayByHand", "OrderOutcomeUnknown"}
         ), json.dumps(second)[-2000:]

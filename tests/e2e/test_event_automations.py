@@ -125,8 +125,8 @@ def reports() -> str:
 
 
 def runs_of(world, deployment_id):
-    wanted = FlowRunFilter.model_validate({"deployment_id": {"any_": [deployment_id]}})
-    return world.api.read_flow_runs(flow_run_filter=wanted)
+    run_filter = FlowRunFilter.model_validate({"deployment_id": {"any_": [deployment_id]}})
+    return world.api.read_flow_runs(flow_run_filter=run_filter)
 
 
 def test_each_automation_fires_once_for_its_event(world):
@@ -158,8 +158,8 @@ def test_each_automation_fires_once_for_its_event(world):
             world.api.request("POST", "/events", json=[dropped])
 
         def all_fired():
-            said = [entry["text"] for entry in got]
-            done = all(any(words in text for text in said) for _, words in NOTIFIED.values())
+            texts = [entry["text"] for entry in got]
+            done = all(any(words in text for text in texts) for _, words in NOTIFIED.values())
             all_of_them = len(got) >= len(NOTIFIED) + len(PROBLEMS) - 1
             return done and all_of_them and len(runs_of(world, started)) >= 2
 
@@ -168,8 +168,8 @@ def test_each_automation_fires_once_for_its_event(world):
         assert len(got) == len(NOTIFIED) + len(PROBLEMS) - 1, got
         of_runs = [e["text"] for e in got if not re.match("something about|Over:", e["text"])]
         assert all(f"Run {name}" in text for text in of_runs), got
-        given = [run.parameters for run in runs_of(world, started)]
-        assert sorted(given, key=len) == [
+        parameters = [run.parameters for run in runs_of(world, started)]
+        assert sorted(parameters, key=len) == [
             {},
             {"round_name": "LAB-7", "measurements": "s3://assay/c-7/LAB-7/v001/results.csv"},
         ]
@@ -256,10 +256,10 @@ def test_the_server_itself_notices_that_no_sweep_completes(world, monkeypatch):
             name="ops", url=address, json_data={"text": "{{subject}} {{body}}"}
         )
         block.save("ops", overwrite=True)
-        wanted = make_chosen_automations(world.api, [f"{name}=custom-webhook/ops"])
+        automations = make_chosen_automations(world.api, [f"{name}=custom-webhook/ops"])
         for automation in world.api.read_automations_by_name(f"assay-{name}"):
             world.api.delete_automation(automation.id)
-        (made,) = register_automations(world.api, wanted)
+        (made,) = register_automations(world.api, automations)
         assert made.change == "created"
         try:
             eventually(lambda: got, seconds=60, what="the notification")

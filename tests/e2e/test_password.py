@@ -37,12 +37,12 @@ class Machine:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
         self.env = inherited | {"HOME": str(folder), "COLUMNS": "120"}
 
-    def command(self, *arguments, given="", code=0, **env):
+    def command(self, *arguments, stdin_text="", code=0, **env):
         done = subprocess.run(
             [sys.executable, "-m", "prefect_assay.cli", *arguments],
             cwd=self.folder,
             env=self.env | env,
-            input=given,
+            input=stdin_text,
             capture_output=True,
             text=True,
             timeout=300,
@@ -101,13 +101,13 @@ class Machine:
 
     def executions(self):
         """The processes of flow runs on this machine, by the Prefect home."""
-        found = []
+        processes = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 known = process.environ()
                 if known.get("HOME") == str(self.folder) and "PREFECT__FLOW_RUN_ID" in known:
-                    found.append(process)
-        return found
+                    processes.append(process)
+        return processes
 
     def sweep_often(self, password):
         """As an operator may set it."""
@@ -148,7 +148,7 @@ def test_server_worker_receiver_and_commands_share_the_password(tmp_path):
                     "--receiver",
                     f"http://127.0.0.1:{machine.receiver}/assay",
                 ),
-                given=f"{lab.token}\n",
+                stdin_text=f"{lab.token}\n",
             )
             options = ["--campaign-id", "behind", "--max-usd", "5000", "--yes"]
             machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
@@ -186,7 +186,7 @@ def test_a_password_that_is_changed_while_a_run_executes_costs_that_execution_an
                         "5000",
                     ),
                     *("--archive", str(tmp_path / "archive"), "--receiver", "none"),
-                    given=f"{lab.token}\n",
+                    stdin_text=f"{lab.token}\n",
                 )
                 log = old_workers.enter_context(machine.workers())
                 held = lab.fault("late_answer", method="POST", path="/api/v1/experiments", seconds=25)

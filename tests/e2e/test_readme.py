@@ -56,12 +56,12 @@ class Machine:
             command += f" --port {self.server} --receiver-port {self.receiver}"
         return [sys.executable, "-m", "prefect_assay.cli", *shlex.split(command)[1:]]
 
-    def run(self, command, given=""):
+    def run(self, command, stdin_text=""):
         done = subprocess.run(
             self.here(command),
             cwd=self.work,
             env=self.env,
-            input=given,
+            input=stdin_text,
             capture_output=True,
             text=True,
             timeout=STEP_SECONDS,
@@ -82,9 +82,9 @@ class Machine:
             )
 
     def runs(self, flow):
-        wanted = {"flows": {"name": {"any_": [flow]}}}
+        criteria = {"flows": {"name": {"any_": [flow]}}}
         with open_prefect_http(self.api) as api:
-            return api.post("/flow_runs/filter", json=wanted).json()
+            return api.post("/flow_runs/filter", json=criteria).json()
 
     def listed(self, what):
         headers = {"Authorization": f"Bearer {self.lab.token}"}
@@ -138,8 +138,8 @@ def machine(tmp_path):
 
 def part(process, name):
     """The process of a part of `up`; the worker is Prefect's, and the sweep has one of its own."""
-    own = f"--work-queue {FLOW_QUEUE} " if name == "worker" else f"cli {name}"
-    return next(p for p in psutil.Process(process.pid).children() if own in command_of(p))
+    fragment = f"--work-queue {FLOW_QUEUE} " if name == "worker" else f"cli {name}"
+    return next(p for p in psutil.Process(process.pid).children() if fragment in command_of(p))
 
 
 def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
@@ -149,7 +149,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     eventually(lambda: "Next, in another terminal" in made.log.read_text(), seconds=STEP_SECONDS, what="up")
     assert f"PREFECT_API_URL of the Prefect profile 'ephemeral' is now {made.api}" in made.log.read_text()
 
-    saved = made.run(init, given=f"{made.lab.token}\n")
+    saved = made.run(init, stdin_text=f"{made.lab.token}\n")
     assert saved.count(": new") == 5
 
     assert "PROBLEM" not in made.run(rehearse)
@@ -162,8 +162,8 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     made.run(loop)
 
     def waiting():
-        found = made.runs("campaign") + made.runs("design-build-test")
-        return len(found) == 2 and all(one["state"]["type"] == "PAUSED" for one in found)
+        runs = made.runs("campaign") + made.runs("design-build-test")
+        return len(runs) == 2 and all(one["state"]["type"] == "PAUSED" for one in runs)
 
     eventually(waiting, seconds=STEP_SECONDS, what="campaign and loop to wait without a process")
     worker = part(process, "worker").pid

@@ -46,8 +46,8 @@ def deploy(world, *options):
 
 
 def places(world):
-    found = [(flow, world.api.read_deployment_by_name(f"{flow}/assay-{flow}")) for flow in QUEUES]
-    return {flow: (each.work_pool_name, each.work_queue_name) for flow, each in found}
+    deployments = [(flow, world.api.read_deployment_by_name(f"{flow}/assay-{flow}")) for flow in QUEUES]
+    return {flow: (deployment.work_pool_name, deployment.work_queue_name) for flow, deployment in deployments}
 
 
 def test_every_execution_of_a_campaign_has_an_empty_folder_and_home(world):

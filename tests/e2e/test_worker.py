@@ -185,8 +185,8 @@ def test_a_campaign_on_the_worker_leaves_no_secret_anywhere(world):
     for place in (prefect, results, archive, logs):
         assert places_with("canary", place)
     everything = [*prefect, *results, *archive, *logs]
-    found = {name: places_with(secret, everything) for name, secret in secrets.items()}
-    assert {name: places for name, places in found.items() if places} == {}
+    leaks = {name: places_with(secret, everything) for name, secret in secrets.items()}
+    assert {name: places for name, places in leaks.items() if places} == {}
 
 
 def test_reprs_and_parameters_hold_references_only(world):

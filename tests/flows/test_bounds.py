@@ -81,9 +81,9 @@ def test_every_field_of_a_block_has_bounds(block):
     schema = block.model_json_schema()
     definitions = schema.get("$defs") or schema.get("definitions") or {}
     inner = {name: other.model_json_schema() for name, other in ((b.__name__, b) for b in BLOCKS)}
-    found = list(unbounded(schema, {**models(), **inner, **definitions}, block.__name__))
+    places = list(unbounded(schema, {**models(), **inner, **definitions}, block.__name__))
     # Prefect leaves `additionalProperties` out of a block's schema; the model refuses.
-    assert [place for place in found if place != "AssayExperiment.assay<Assay>.parameters: object"] == []
+    assert [place for place in places if place != "AssayExperiment.assay<Assay>.parameters: object"] == []
 
 
 def models():

@@ -63,8 +63,8 @@ def begun(world, what=StartedKind.CAMPAIGN):
 
 
 def answer(written, action=Action.APPROVE, **changes):
-    given = {"question_id": "q1", "revision": 1, "amount_cents": 90_000, "person": "Ada"}
-    return decide(written.name, action, **given | changes)
+    fields = {"question_id": "q1", "revision": 1, "amount_cents": 90_000, "person": "Ada"}
+    return decide(written.name, action, **fields | changes)
 
 
 def test_an_answer_of_the_form_is_recorded_for_exactly_the_question(world):

@@ -85,11 +85,11 @@ def test_a_form_shows_what_is_decided_and_keeps_everything_else_in_one_group(flo
 def test_what_is_left_empty_is_shown_at_once_and_may_be_sent_as_null(left_empty):
     """Both interfaces hide a field whose schema names null behind a switch."""
     schema = schema_of(campaign)
-    given = GIVEN | {"assay": {"experiment_type": "thermostability"}} | left_empty
-    assert validate(given, schema) == []
+    parameters = GIVEN | {"assay": {"experiment_type": "thermostability"}} | left_empty
+    assert validate(parameters, schema) == []
     for name in ("spend_up_to_usd", "campaign_id"):
         assert not schema["properties"][name].keys() & {"anyOf", "default"}
-    assert campaign.validate_parameters(given | {"account": make_account()})["options"] == USUAL
+    assert campaign.validate_parameters(parameters | {"account": make_account()})["options"] == USUAL
 
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)

@@ -265,7 +265,7 @@ def loop(tmp_path, monkeypatch, prefect):
 
     def run(flow_run=None, *, whole_state=False, **changes):
         """Play the loop in this process, or in a deployed run; returns its report, or the final state."""
-        given = {
+        defaults = {
             "loop_id": "loop",
             "assay": Assay(target="t"),
             "account": make_account(archive=archive, policy={"per_campaign_usd": 10**4}),
@@ -278,7 +278,7 @@ def loop(tmp_path, monkeypatch, prefect):
             monkeypatch.setattr(module, "can_suspend", lambda: flow_run is not None)
             monkeypatch.setattr(module, "this_run", lambda: flow_run)
         try:
-            state = design_build_test.fn(**typed(given | changes))
+            state = design_build_test.fn(**typed(defaults | changes))
             return state if whole_state else state.result()
         except (Pause, Killed):
             ended = False
@@ -305,9 +305,11 @@ def loop(tmp_path, monkeypatch, prefect):
 
 def typed(flat):
     """The parameters of the flow, as Prefect hands them over."""
-    given = flow_parameters(flat)
+    parameters = flow_parameters(flat)
     models = {"rounds": LoopOptions, "options": CampaignOptions}
-    return given | {name: kind(**given[name]) for name, kind in models.items() if name in given}
+    return parameters | {
+        name: kind(**parameters[name]) for name, kind in models.items() if name in parameters
+    }
 
 
 STEPS = {"begin_campaign": "begin", "approve_price": "approve", "play_orders": "play"}
@@ -382,10 +384,10 @@ def test_a_goal_that_only_preliminary_results_reached_stops_no_later_run(loop):
 def test_the_end_of_a_loop_reads_no_table_again(loop, monkeypatch):
     read = []
 
-    def newest(*given):
-        read.append(given)
+    def newest(*arguments):
+        read.append(arguments)
         assert len(read) <= 2, "an archive that is away now must not fail a loop that has reached its goal"
-        return given[1]
+        return arguments[1]
 
     monkeypatch.setattr(loop_module, "with_newest_tables", newest)
     assert loop(designer="loop_designers:longer", max_rounds=1).stop_reason == "rounds"
@@ -809,8 +811,8 @@ def test_a_canceled_loop_orders_nothing_more_until_a_person_reopens_it(loop):
 def test_a_loop_that_is_canceled_while_a_round_begins_orders_nothing_of_it(loop, monkeypatch):
     begin = loop.laboratory.begin
 
-    def cancel(*given, **options):
-        campaign = begin(*given, **options)
+    def cancel(*arguments, **options):
+        campaign = begin(*arguments, **options)
         loop.log().stop("Ada", "the command")
         return campaign
 
@@ -897,21 +899,21 @@ def test_a_round_is_played_under_the_lower_cap_of_the_start_and_of_now(loop):
     caps = []
     begin = loop.laboratory.begin
 
-    def noting(setup, *given, **options):
+    def noting(setup, *arguments, **options):
         caps.append(options["unasked_cents"])
-        return begin(setup, *given, **options)
+        return begin(setup, *arguments, **options)
 
     loop.laboratory.begin = noting
     loop.laboratory.during["loop-round-002"] = kill
-    given = {"designer": "loop_designers:flat", "max_rounds": 2, "budget_usd": PRICE / 10}
+    changes = {"designer": "loop_designers:flat", "max_rounds": 2, "budget_usd": PRICE / 10}
     capped = make_account(archive=loop.laboratory.archive, policy={"per_campaign_usd": 8 * PRICE / 100})
     with pytest.raises(Killed):
-        loop(run, **given, account=capped)
+        loop(run, **changes, account=capped)
     loop.laboratory.during.clear()
-    loop(run, **given)
+    loop(run, **changes)
     assert caps == [8 * PRICE, 7 * PRICE, 7 * PRICE]
     capped = make_account(archive=loop.laboratory.archive, policy={"per_campaign_usd": 2 * PRICE / 100})
-    loop(loop.prefect.start({**PARAMETERS, "max_rounds": 3}), **given | {"max_rounds": 3}, account=capped)
+    loop(loop.prefect.start({**PARAMETERS, "max_rounds": 3}), **changes | {"max_rounds": 3}, account=capped)
     assert caps[3:] == [2 * PRICE]
 
 

@@ -30,14 +30,14 @@ def parameters(function):
 @pytest.mark.parametrize("flow", [campaign, design_build_test], ids=lambda flow: flow.name)
 def test_no_flow_and_no_job_has_an_option_of_its_own(flow):
     shared = {"assay", "account", "options"}
-    own = {"designs", "spend_up_to_usd", "campaign_id"} | {
+    specific_names = {"designs", "spend_up_to_usd", "campaign_id"} | {
         "source",
         "designer",
         "loop_id",
         "budget_usd",
         "rounds",
     }
-    assert shared <= parameters(flow.fn).keys() <= shared | own
+    assert shared <= parameters(flow.fn).keys() <= shared | specific_names
     assert not parameters(flow.fn).keys() & set(FLAT)
 
 
@@ -74,14 +74,14 @@ def test_the_rounds_of_a_loop_get_the_models_and_no_option_by_itself():
 def test_a_request_field_is_in_no_other_place_than_its_model_and_its_reader(option):
     """So a new field is two places: the model, and the line that acts on it."""
     pattern = re.compile(rf"\b{option}\b\s*[:=]|[\"']{option}[\"']")
-    found = [
+    mentions = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for place in PLACES
         for path in sorted((ROOT / place).rglob("*.py"))
         for line in path.read_text(encoding="utf-8").splitlines()
         if pattern.search(line)
     ]
-    assert found == []
+    assert mentions == []
 
 
 @pytest.mark.parametrize("command", ["run", "loop"])

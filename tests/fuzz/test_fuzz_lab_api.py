@@ -57,5 +57,5 @@ def test_fuzz_every_call(probe, share):
 
 @pytest.mark.fuzz(weight=4)
 def test_fuzz_walks_from_call_to_call(lab, probe, share):
-    found = probe.walk(lab.base_url, share)
-    assert not found, "\n\n".join(found)
+    problems = probe.walk(lab.base_url, share)
+    assert not problems, "\n\n".join(problems)

@@ -44,9 +44,9 @@ def campaign_of(kind):
 
 
 def kept(kind, code):
-    found = read_latest(LocalStore(ARCHIVE), "", campaign_of(kind), code)
-    assert found is not None
-    return found
+    latest_version = read_latest(LocalStore(ARCHIVE), "", campaign_of(kind), code)
+    assert latest_version is not None
+    return latest_version
 
 
 def of_the_lock():

@@ -50,8 +50,8 @@ def test_a_page_is_as_it_was_looked_at(case):
 def test_a_page_says_what_matters_and_has_one_best_design(case):
     text = " ".join(unescape(re.sub(r"<[^>]+>", " ", page_of(case))).split())
     text = text.replace(" .", ".")
-    assert [said for said in SAID[case] if said not in text] == []
-    assert [said for said in NEVER[case] if said in text] == []
+    assert [phrase for phrase in SAID[case] if phrase not in text] == []
+    assert [phrase for phrase in NEVER[case] if phrase in text] == []
     best = re.search(r"bind; best ((?:< )?[\d.]+ [µnp]M)(, extrapolated)? \(([\w-]+)\)", text)
     assert f"{best[1]}{best[2] or ''} tightest binder: {best[3]}" in text
     assert re.search(rf"# Design .*? 1 (?:A )?{best[3]} {best[1]}", text)

@@ -41,12 +41,12 @@ def programs(request, database, monkeypatch):
         except ConfigurationError:
             pytest.skip("there is no PostgreSQL on this system")
     version = 18
-    found = find_programs(version)
+    binaries = find_programs(version)
     database.place.make()
-    if database.place.run([found["postgres"], "--version"]).returncode:
+    if database.place.run([binaries["postgres"], "--version"]).returncode:
         pytest.skip("the account that runs PostgreSQL for root may not enter this virtual environment")
-    monkeypatch.setattr(cluster, "find_programs", lambda wanted=None, **_: find_programs(wanted or version))
-    return found
+    monkeypatch.setattr(cluster, "find_programs", lambda major=None, **_: find_programs(major or version))
+    return binaries
 
 
 def test_a_new_one_has_no_tables_and_a_private_socket_alone(database, programs, open_folder):

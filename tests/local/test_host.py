@@ -11,11 +11,11 @@ from prefect_assay.local.postgres_host import find_programs
 ALL = ("initdb", "pg_ctl", "pg_isready", "postgres", "psql", "pg_dump", "pg_restore")
 
 
-def install(folder, said, names=ALL):
+def install(folder, output, names=ALL):
     folder.mkdir(parents=True)
     for name in names:
         program = folder / name
-        program.write_text(f"#!/bin/sh\necho '{said}'\n")
+        program.write_text(f"#!/bin/sh\necho '{output}'\n")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return folder
 
@@ -23,13 +23,13 @@ def install(folder, said, names=ALL):
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """A machine without PostgreSQL: what a test installs in `system` and `wheel` is all there is."""
-    found = {"system": [], "wheel": []}
-    monkeypatch.setattr(host, "_of_the_system", lambda: iter(found["system"]))
-    monkeypatch.setattr(host, "_of_the_wheel", lambda: iter(found["wheel"]))
+    folders = {"system": [], "wheel": []}
+    monkeypatch.setattr(host, "_of_the_system", lambda: iter(folders["system"]))
+    monkeypatch.setattr(host, "_of_the_wheel", lambda: iter(folders["wheel"]))
 
-    def add(where, said, **options):
-        folder = install(tmp_path / f"{where}-{len(found[where])}", said, **options)
-        found[where].append(folder)
+    def add(where, output, **options):
+        folder = install(tmp_path / f"{where}-{len(folders[where])}", output, **options)
+        folders[where].append(folder)
         return folder
 
     return add
@@ -51,15 +51,15 @@ def test_a_version_is_found_in_the_wheel_where_the_system_has_another(machine):
 
 
 @pytest.mark.parametrize(
-    ("said", "names"),
+    ("output", "names"),
     [
         ("postgres (PostgreSQL) 13.9", ALL),  # too old
         ("postgres (PostgreSQL) 18beta1 of another tree", ("postgres", "psql")),  # a client only
         ("no such library", ALL),
     ],
 )
-def test_what_cannot_be_used_is_passed_over(machine, said, names):
-    machine("system", said, names=names)
+def test_what_cannot_be_used_is_passed_over(machine, output, names):
+    machine("system", output, names=names)
     wheel = machine("wheel", "postgres (PostgreSQL) 18.6")
     assert find_programs().folder == wheel
 

@@ -52,8 +52,8 @@ def targets(service):
 def ordered(service):
     """The detail record of a new draft."""
 
-    def make(wanted):
-        request = CreateRequest(experiment_spec=wanted, name="agreement")
+    def make(specification):
+        request = CreateRequest(experiment_spec=specification, name="agreement")
         return service.experiments.get(service.experiments.create(request).experiment_id)
 
     return make
@@ -61,7 +61,7 @@ def ordered(service):
 
 @pytest.mark.parametrize("kind", ExperimentType)
 def test_what_was_ordered_agrees_in_every_spelling(kind, ordered, targets):
-    wanted = spec(kind, targets[0])
+    specification = spec(kind, targets[0])
     spelled = {"parameters": {}, "sequences": dict(reversed(FOUR.items())) | {"One": "mktayiakqr"}}
     if kind in BINDING_TYPES:
         spelled["target_id"] = targets[0].upper()
@@ -69,18 +69,18 @@ def test_what_was_ordered_agrees_in_every_spelling(kind, ordered, targets):
         spelled["n_replicates"] = 3
     if kind == ExperimentType.AFFINITY:
         spelled["antigen_concentrations"] = [0, 31.6, 100, 316.2, 1000]
-    other = ExperimentSpec.model_validate(wanted.wire() | spelled)
-    for record in (ordered(wanted), ordered(other)):
-        assert evidence(wanted, record).differs == ()
+    other = ExperimentSpec.model_validate(specification.wire() | spelled)
+    for record in (ordered(specification), ordered(other)):
+        assert evidence(specification, record).differs == ()
         assert evidence(other, record).differs == ()
 
 
 @pytest.mark.parametrize("kind", ExperimentType)
 def test_every_changed_field_is_named_alone(kind, service, ordered, targets):
-    found = ordered(spec(kind, targets[0]))
+    draft = ordered(spec(kind, targets[0]))
 
     def changed(**changes):
-        return [line.split(": ", 1) for line in evidence(spec(kind, targets[0], **changes), found).differs]
+        return [line.split(": ", 1) for line in evidence(spec(kind, targets[0], **changes), draft).differs]
 
     if kind in METHOD_TYPES:
         assert changed(method="spr") == [["method", "'bli', not 'spr'"]]
@@ -103,13 +103,13 @@ def test_every_changed_field_is_named_alone(kind, service, ordered, targets):
 
 
 def test_a_draft_that_was_changed_later_is_named(service, ordered, targets):
-    wanted = spec(target=targets[0])
-    found = ordered(wanted)
+    specification = spec(target=targets[0])
+    draft = ordered(specification)
     many = [ProteinSequence(name=f"n{i}", aa_string="ACDEFGHI" + "K" * i) for i in range(20)]
     service.experiments.modify(
-        found.id, n_replicates=5, antigen_concentrations=[10, 2.5], target_id=None, sequences=many
+        draft.id, n_replicates=5, antigen_concentrations=[10, 2.5], target_id=None, sequences=many
     )
-    assert evidence(wanted, service.experiments.get(found.id)).differs == (
+    assert evidence(specification, service.experiments.get(draft.id)).differs == (
         "n_replicates: 5, not 3",
         "antigen_concentrations: [2.5, 10.0], not [0.0, 31.6, 100.0, 316.2, 1000.0]",
         "sequences: the experiment has 20, the specification 4; they differ in 'fab', 'four', 'n0' and 21 more",
@@ -142,33 +142,33 @@ def test_the_type_alone_can_differ():
     ],
 )
 def test_what_is_absent_contradicts_nothing_and_what_cannot_be_read_is_not_absent(record, unread):
-    found = evidence(spec(), experiment(record, experiment_type="affinity"))
-    assert (found.differs, found.unread) == ((), unread)
-    assert not found.proves_identity(spec())
+    comparison = evidence(spec(), experiment(record, experiment_type="affinity"))
+    assert (comparison.differs, comparison.unread) == ((), unread)
+    assert not comparison.proves_identity(spec())
 
 
 @pytest.mark.parametrize("where", ["inside", "beside"])
 def test_the_contract_does_not_show_the_record_so_each_field_is_read_wherever_it_is(where):
     """Contract 2.1: the detail record carries target and sequence details; their form is not shown."""
-    wanted = spec()
+    specification = spec()
     entries = [
         {"name": name, "aa_string": value.aa_string, "control": value.control}
-        for name, value in wanted.sequences.items()
+        for name, value in specification.sequences.items()
     ]
     fields = {"target": {"id": TARGET}, "method": "BLI", "sequences": entries, "n_replicates": 3}
-    found = experiment(fields) if where == "inside" else experiment(None, **fields)
-    found = found.model_copy(update={"experiment_type": "affinity"})
-    assert evidence(wanted, found).proves_identity(wanted)
+    record = experiment(fields) if where == "inside" else experiment(None, **fields)
+    record = record.model_copy(update={"experiment_type": "affinity"})
+    assert evidence(specification, record).proves_identity(specification)
     nameless = [{key: value for key, value in one.items() if key != "name"} for one in entries]
     assert evidence(
-        wanted, experiment({**fields, "sequences": nameless}, experiment_type="affinity")
-    ).proves_identity(wanted)
+        specification, experiment({**fields, "sequences": nameless}, experiment_type="affinity")
+    ).proves_identity(specification)
     other = experiment({**fields, "sequences": entries[1:]}, experiment_type="affinity")
-    assert evidence(wanted, other).differs
+    assert evidence(specification, other).differs
 
 
 def test_published_shapes_are_read_tolerantly():
-    wanted = spec(parameters={"x": 1})
+    specification = spec(parameters={"x": 1})
     record = {
         "experiment_type": "Affinity",
         "method": "BLI",
@@ -185,13 +185,13 @@ def test_published_shapes_are_read_tolerantly():
             "FOUR": "acdefghikl",
         },
     }
-    assert evidence(wanted, experiment(record)).differs == ()
+    assert evidence(specification, experiment(record)).differs == ()
     # The catalog id of a resolved target is optional (service-shapes).
-    assert evidence(wanted, experiment(record | {"target": {"name": "EGFR"}})).differs == ()
+    assert evidence(specification, experiment(record | {"target": {"name": "EGFR"}})).differs == ()
     del record["experiment_type"]
-    assert evidence(wanted, experiment(record, experiment_type="affinity")).differs == ()
+    assert evidence(specification, experiment(record, experiment_type="affinity")).differs == ()
     resolved = record | {"experiment_type": "affinity", "target": None, "target_id": OTHER}
-    assert evidence(wanted, experiment(resolved)).differs == (f"target_id: '{OTHER}', not '{TARGET}'",)
+    assert evidence(specification, experiment(resolved)).differs == (f"target_id: '{OTHER}', not '{TARGET}'",)
 
 
 def test_what_the_type_does_not_take_is_the_service_s_business():
@@ -205,9 +205,9 @@ def test_what_the_type_does_not_take_is_the_service_s_business():
 
 def test_names_that_differ_only_in_letter_case_are_two():
     both = {"a": "ACD", "A": "ACE"}
-    wanted = spec(sequences=both)
-    assert evidence(wanted, experiment(spec(sequences={"A": "ACD", "a": "ACE"}).wire())).differs == ()
-    (line,) = evidence(wanted, experiment(spec(sequences={"a": "ACD"}).wire())).differs
+    specification = spec(sequences=both)
+    assert evidence(specification, experiment(spec(sequences={"A": "ACD", "a": "ACE"}).wire())).differs == ()
+    (line,) = evidence(specification, experiment(spec(sequences={"a": "ACD"}).wire())).differs
     assert line == "sequences: the experiment has 1, the specification 2; they differ in 'a'"
 
 

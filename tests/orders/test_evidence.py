@@ -40,7 +40,7 @@ def ledger(tmp_path):
     return ledgers(tmp_path).open_order("camp", KEY)
 
 
-def found(service, ledger):
+def find_experiment_id(service, ledger):
     order = find_order(service, ledger, SPEC)
     return order and order.experiment_id
 
@@ -49,9 +49,9 @@ def test_the_experiment_that_an_unanswered_create_has_made_is_the_order(ledger):
     service = Terse()
     service.listed("X-1")
     with pytest.raises(OrderMismatch):  # nothing was sent: where does it come from?
-        found(service, ledger)
+        find_experiment_id(service, ledger)
     ledger.record(lambda _: SENT)
-    assert found(service, ledger) == "id-1"
+    assert find_experiment_id(service, ledger) == "id-1"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_may_be_another_order_is_a_question(ledger, shown, age):
     service.listed("X-1", age=age, **shown)
     ledger.record(lambda _: SENT)
     with pytest.raises(OrderMismatch) as caught:
-        found(service, ledger)
+        find_experiment_id(service, ledger)
     assert [one.code for one in caught.value.candidates] == ["X-1"]
     assert not [advice for advice in ("ename", "another id", "again") if advice in str(caught.value)]
 
@@ -77,10 +77,10 @@ def test_an_accepted_create_is_not_in_doubt_for_a_part_that_cannot_be_read(ledge
     service.listed("X-1", experiment_spec={"sequences": 3})
     ledger.record(lambda _: SENT)
     ledger.record(lambda _: Accepted(invoice_id="inv-1"))
-    assert found(service, ledger) == "id-1"
+    assert find_experiment_id(service, ledger) == "id-1"
     service.change("id-1", experiment_spec={"sequences": {"a": "WYV"}})
     with pytest.raises(OrderMismatch):
-        found(service, ledger)
+        find_experiment_id(service, ledger)
 
 
 def test_of_several_that_nothing_proves_a_person_chooses_and_the_log_keeps_it(ledger):
@@ -89,7 +89,7 @@ def test_of_several_that_nothing_proves_a_person_chooses_and_the_log_keeps_it(le
     service.listed("X-2")
     ledger.record(lambda _: SENT)
     with pytest.raises(OrderMismatch) as caught:
-        found(service, ledger)
+        find_experiment_id(service, ledger)
     record_choice(ledger, "id-2", caught.value.candidates)
     state = ledger.read()
     assert (state.ordered.experiment_id, state.others, state.surplus) == ("id-2", ("id-1",), ())
@@ -100,9 +100,9 @@ def test_none_of_them_leaves_the_order_open_and_the_others_alone(ledger):
     service = Terse()
     service.listed("X-1")
     with pytest.raises(OrderMismatch) as caught:
-        found(service, ledger)
+        find_experiment_id(service, ledger)
     record_choice(ledger, None, caught.value.candidates)
-    assert found(service, ledger) is None
+    assert find_experiment_id(service, ledger) is None
     assert (ledger.read().others, ledger.state.surplus) == (("id-1",), ())
 
 

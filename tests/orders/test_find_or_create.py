@@ -395,9 +395,11 @@ def test_an_experiment_that_carries_the_key_and_is_another_one_stops_the_order(l
     with pytest.raises(OrderMismatch) as caught:
         ordered(service, ledger)
     assert (service.creates, kinds(ledger)) == (0, [])
-    said = str(caught.value)
-    assert "ORG-001-001" in said
-    assert not [advice for advice in ("ename", "another id") if advice in said]  # which could order it twice
+    message = str(caught.value)
+    assert "ORG-001-001" in message
+    assert not [
+        advice for advice in ("ename", "another id") if advice in message
+    ]  # which could order it twice
     assert "id-1" in {one.experiment_id for one in caught.value.candidates}
 
 

@@ -57,8 +57,8 @@ class MixingService(OrderService):
                 return QuoteAcceptance(status="accepted", invoice_id="inv-wrong")
 
     def _read(self, experiment_id):
-        found = super()._read(experiment_id)
-        return found.model_copy(update={"name": None}) if self.nameless else found
+        experiment = super()._read(experiment_id)
+        return experiment.model_copy(update={"name": None}) if self.nameless else experiment
 
     def _listed(self, search):
         rows = super()._listed(search)

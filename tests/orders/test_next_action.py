@@ -346,8 +346,8 @@ def test_next_action(name):
 
 
 def test_approval_names_who_asked_who_approved_and_how():
-    said = limits(requester="Ada", approver="Ada", how="--yes --max-usd with run r")
-    action = next_action(fold(), seen(searched=True, estimate=priced(100)), said)
+    approval_limits = limits(requester="Ada", approver="Ada", how="--yes --max-usd with run r")
+    action = next_action(fold(), seen(searched=True, estimate=priced(100)), approval_limits)
     assert isinstance(action, Approve)
     assert (action.approval.approver, action.approval.requester, action.approval.how) == (
         "Ada",

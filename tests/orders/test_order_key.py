@@ -65,7 +65,7 @@ def test_spellings_that_the_service_treats_alike_have_one_key(data, one, other):
 
 
 @pytest.mark.parametrize(
-    ("campaign_id", "index", "wanted", "key"),
+    ("campaign_id", "index", "specification", "key"),
     [
         ("c-1", 0, spec(TWO), "9db295bf5632e4cea364"),
         (
@@ -102,9 +102,9 @@ def test_spellings_that_the_service_treats_alike_have_one_key(data, one, other):
         ("Ünï", 3, untargeted("expression", {"ä": "ACD"}), "c50eec301b94cb1d727b"),
     ],
 )
-def test_the_key_of_an_order_never_changes(campaign_id, index, wanted, key):
+def test_the_key_of_an_order_never_changes(campaign_id, index, specification, key):
     """An order that waits, or is done, is found by it, also after an upgrade."""
-    assert order_key(campaign_id, index, wanted) == key
+    assert order_key(campaign_id, index, specification) == key
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def forged_labels(draw, key):
 def test_no_label_forges_the_key_of_another_order(data, key, other):
     name = experiment_name(data.draw(forged_labels(other)), 0, 3, key)
     assert search_token(key) in name.split()
-    found = re.findall(r"pa-[0-9a-f]{20}", name.lower())
-    assert found == [search_token(key)]
+    tokens = re.findall(r"pa-[0-9a-f]{20}", name.lower())
+    assert tokens == [search_token(key)]
     assert len(name) < 100
 
 

@@ -38,30 +38,30 @@ def no_sync(monkeypatch):
 @pytest.mark.parametrize("kind", ["quoted", "hosted", "machine"])
 def test_a_kill_at_any_call_leaves_one_order_and_no_unknown_experiment(tmp_path, kind, lag, after):
     request = {"quoted": REQUEST, "hosted": HOSTED, "machine": MACHINE}[kind]
-    for at in itertools.count(1):
-        folder = tmp_path / str(at)
+    for call_number in itertools.count(1):
+        folder = tmp_path / str(call_number)
         service = OrderService(lag=lag, answer="accepted" if kind == "machine" else "created")
-        first = Killer(at, after=after)
+        first = Killer(call_number, after=after)
         try:
             kept = run(service, folder, request, first)
         except Killed:
             kept = finished(service, folder, request)
         ledger = ledgers(folder).open_order("camp", KEY)
         records = [r.kind for r in ledger.records()]
-        assert records.count("ordered") <= 1, at
+        assert records.count("ordered") <= 1, call_number
         state = ledger.read()
-        assert kept is None or state.ordered.experiment_id == kept, at
+        assert kept is None or state.ordered.experiment_id == kept, call_number
         # A create that accepts its quote is billed: no second one without a person. Others may leave an unconfirmed one.
-        assert service.creates <= (2 if kind == "quoted" else 1), at
-        assert kept is not None or (kind != "quoted" and state.open_attempts), at
+        assert service.creates <= (2 if kind == "quoted" else 1), call_number
+        assert kept is not None or (kind != "quoted" and state.open_attempts), call_number
         known = {kept, *ledger.state.surplus}
         unknown = [e.id for e in service.orders if kept and e.id not in known]
         if unknown:
             service.hidden.clear()  # listed at last: the next look before money is committed records it
             last = recheck_order(service, SPEC, ledger)
             unknown = [e.id for e in service.orders if e.id not in {last, *ledger.state.surplus}]
-        assert not unknown, at
-        if first.calls < at:
+        assert not unknown, call_number
+        if first.calls < call_number:
             return
 
 

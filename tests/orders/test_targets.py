@@ -11,12 +11,12 @@ from prefect_assay.service.models.spec import Assay, Target
 PLAIN, CONJUGATED = "Human PD-L1, extracellular domain", "Human PD-L1, extracellular domain, biotinylated"
 
 
-def resolved(service, wanted):
-    return resolve_target(service, Assay(experiment_type="affinity", method="bli", target=wanted))
+def resolved(service, query):
+    return resolve_target(service, Assay(experiment_type="affinity", method="bli", target=query))
 
 
 @pytest.mark.parametrize(
-    ("wanted", "name"),
+    ("query", "name"),
     [
         (PLAIN, PLAIN),
         (f" {PLAIN.upper()} ", PLAIN),
@@ -25,11 +25,11 @@ def resolved(service, wanted):
         ("local-012", CONJUGATED),
     ],
 )
-def test_a_target_is_found_by_name_number_and_id_conjugated_or_not(service, wanted, name):
-    found = resolved(service, wanted)
-    assert found.name == name
-    assert resolved(service, found.id).name == name
-    assert resolved(service, found.id.upper()).name == name
+def test_a_target_is_found_by_name_number_and_id_conjugated_or_not(service, query, name):
+    target = resolved(service, query)
+    assert target.name == name
+    assert resolved(service, target.id).name == name
+    assert resolved(service, target.id.upper()).name == name
 
 
 @pytest.mark.parametrize("status", [404, 405])
@@ -46,11 +46,11 @@ def test_a_target_that_may_not_be_read_is_an_error(lab, service):
 
 
 @pytest.mark.parametrize(
-    "wanted", ["Human PD-L1", "biotinylated", "6a0cfed8-bbf9-4040-8eff-ce9359f021ae", "no such antigen"]
+    "query", ["Human PD-L1", "biotinylated", "6a0cfed8-bbf9-4040-8eff-ce9359f021ae", "no such antigen"]
 )
-def test_another_target_is_never_taken(service, wanted):
-    with pytest.raises(InvalidSpec, match=f"target: '{wanted}' is not in the service's catalog"):
-        resolved(service, wanted)
+def test_another_target_is_never_taken(service, query):
+    with pytest.raises(InvalidSpec, match=f"target: '{query}' is not in the service's catalog"):
+        resolved(service, query)
 
 
 def test_a_name_that_two_targets_have_is_refused_with_both():

@@ -53,7 +53,7 @@ def no_sync(monkeypatch):
 def test_in_every_interleaving_both_end_at_the_older_and_the_younger_is_surplus(tmp_path, lag, standing):
     twice = 0
     for number, mine in enumerate(itertools.combinations(range(2 * CALLS), CALLS)):
-        order = [0 if at in mine else 1 for at in range(2 * CALLS)]
+        order = [0 if position in mine else 1 for position in range(2 * CALLS)]
         service, schedule = OrderService(lag=lag, standing=standing), Schedule(order)
         logs = [ledgers(tmp_path / f"{number}-{me}").open_order("camp", KEY) for me in (0, 1)]
 

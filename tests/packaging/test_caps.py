@@ -17,8 +17,12 @@ def held_back():
     """The packages with another condition than a lowest version."""
     extras = PROJECT["optional-dependencies"].values()
     lines = [*PROJECT["dependencies"], *(line for lines in extras for line in lines)]
-    found = map(Requirement, lines)
-    return {each.name for each in found if {part.operator for part in each.specifier} - {">="}}
+    requirements = map(Requirement, lines)
+    return {
+        requirement.name
+        for requirement in requirements
+        if {part.operator for part in requirement.specifier} - {">="}
+    }
 
 
 def databases_belong_to_one_major_version(tmp_path):

@@ -46,14 +46,14 @@ def names(requirements):
 
 def extra(name):
     """The distributions of an extra, with those of the extras that it includes."""
-    found = set()
+    distributions = set()
     for text in PROJECT["optional-dependencies"][name]:
         requirement = Requirement(text)
         if requirement.name == PROJECT["name"]:
-            found |= set().union(*(extra(other) for other in requirement.extras))
+            distributions |= set().union(*(extra(other) for other in requirement.extras))
         else:
-            found.add(canonicalize_name(requirement.name))
-    return found
+            distributions.add(canonicalize_name(requirement.name))
+    return distributions
 
 
 def imported(path):
@@ -65,15 +65,15 @@ def imported(path):
             yield node.module.partition(".")[0]
 
 
-def third_party(folders, own):
+def third_party(folders, first_party):
     """Each imported third-party module with the files that import it."""
-    found = {}
+    importers = {}
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
             for module in imported(path):
-                if module not in sys.stdlib_module_names and module not in own:
-                    found.setdefault(module, set()).add(path.relative_to(ROOT).as_posix())
-    return found
+                if module not in sys.stdlib_module_names and module not in first_party:
+                    importers.setdefault(module, set()).add(path.relative_to(ROOT).as_posix())
+    return importers
 
 
 def test_every_imported_package_is_declared():

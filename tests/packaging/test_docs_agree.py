@@ -40,8 +40,8 @@ def test_every_limit_of_an_alert_is_documented_with_its_default():
 
 def commands_of(group, before=""):
     """The commands that can be called, those of groups with the group's name."""
-    for name, each in group.commands.items():
-        yield from commands_of(each, f"{name} ") if hasattr(each, "commands") else (before + name,)
+    for name, command in group.commands.items():
+        yield from commands_of(command, f"{name} ") if hasattr(command, "commands") else (before + name,)
 
 
 def test_every_command_is_documented_and_no_other():
@@ -98,9 +98,9 @@ def test_every_code_block_of_the_readme_is_played():
     install, *others = commands(README)
     assert install == "pip install '.[demo]' ./lab"
     make = [command for command in others if command.startswith("make ")]
-    own = [command for command in others if command not in make]
-    assert set(own) <= set(commands(QUICK_START))
-    assert len(own) == 2
+    product_commands = [command for command in others if command not in make]
+    assert set(product_commands) <= set(commands(QUICK_START))
+    assert len(product_commands) == 2
     for page in (README, QUICK_START):
         fences = re.findall(r"^```(\w*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
         assert set(fences[::2]) <= {"text", "console", "python"}

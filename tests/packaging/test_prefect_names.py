@@ -58,12 +58,12 @@ def own_names(tree):
 def used_of_others(tree):
     """Private attributes, keywords and variables of Prefect that this module does not define."""
     documented = {"_replace", "_fields", "_make"}  # of named tuples
-    own = {*own_names(tree), *documented}
+    known_names = {*own_names(tree), *documented}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in {"self", "cls"}:
-            yield from {node.attr} - own
+            yield from {node.attr} - known_names
         elif isinstance(node, ast.keyword):
-            yield from {node.arg or ""} - own
+            yield from {node.arg or ""} - known_names
         elif isinstance(node, ast.Constant) and str(node.value).startswith("PREFECT__"):
             yield "_" + node.value
 
@@ -82,14 +82,14 @@ def imports(tree):
 
 
 def test_nothing_private_is_imported_from_prefect():
-    found = [
+    violations = [
         (path.name, module, names)
         for path, tree in product()
         for module, names in imports(tree)
         if module.partition(".")[0].startswith("prefect") and not module.startswith("prefect_assay")
         if any(map(is_private, [*module.split("."), *names]))
     ]
-    assert found == []
+    assert violations == []
 
 
 def assigned(tree):
@@ -105,7 +105,7 @@ def assigned(tree):
 
 @pytest.mark.parametrize("package", ["prefect", "uvicorn", "httpx", "boto3", "botocore"])
 def test_no_attribute_of_another_package_is_replaced(package):
-    found = []
+    replacements = []
     for path, tree in product():
         theirs = {
             name
@@ -113,8 +113,8 @@ def test_no_attribute_of_another_package_is_replaced(package):
             if module.partition(".")[0] == package
             for name in (*names, module.partition(".")[0])
         }
-        found += [(path.name, name) for name in assigned(tree) if name.partition(".")[0] in theirs]
-    assert found == []
+        replacements += [(path.name, name) for name in assigned(tree) if name.partition(".")[0] in theirs]
+    assert replacements == []
 
 
 def test_no_sql_touches_prefects_tables():

@@ -70,7 +70,7 @@ def test_each_pool_takes_the_job_variables_of_the_page(kind, label):
         Path(prefect.server.__file__).parent / "api/collections_data/views/aggregate-worker-metadata.json"
     )
     workers = {
-        name: each for kinds in json.loads(shipped.read_text()).values() for name, each in kinds.items()
+        name: worker for kinds in json.loads(shipped.read_text()).values() for name, worker in kinds.items()
     }
     schema = workers[kind]["default_base_job_configuration"]["variables"]
     (row,) = re.findall(rf"^\| {label} \| `(.+)` \|$", PAGE.read_text(), re.MULTILINE)
@@ -92,10 +92,10 @@ def test_the_containers_get_the_settings_of_the_file():
 def test_twice_as_many_servers_have_their_connections():
     settings = read_shipped_settings(POSTGRES)
     pool = int(settings["PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE"])
-    each = pool + Settings().server.database.sqlalchemy.max_overflow
+    server_connections = pool + Settings().server.database.sqlalchemy.max_overflow
     (allowed,) = re.findall(r"max_connections=(\d+)", " ".join(COMPOSE["services"]["postgres"]["command"]))
     servers = COMPOSE["services"]["api"]["deploy"]["replicas"] + 1
-    assert 2 * servers * each + 10 <= int(allowed)
+    assert 2 * servers * server_connections + 10 <= int(allowed)
 
 
 def test_the_containers_run_commands_that_exist():

@@ -38,7 +38,7 @@ def test_no_part_of_it_is(core):
 @pytest.mark.parametrize("letter", LETTERS)
 def test_no_letter_can_be_another(core, letter):
     token = core.seeded.member_token
-    changed = {token[:at] + letter + token[at + 1 :] for at in range(len(token))} - {token}
+    changed = {token[:index] + letter + token[index + 1 :] for index in range(len(token))} - {token}
     assert len(changed) > len(token) / 2
     assert not [text for text in changed if accepted(core, text)]
 

@@ -26,8 +26,8 @@ def names(route: Route) -> str:
     return f"{route.method} {route.path}"
 
 
-def routes(wanted):
-    return pytest.mark.parametrize("route", [route for route in ROUTES if wanted(route)], ids=names)
+def routes(condition):
+    return pytest.mark.parametrize("route", [route for route in ROUTES if condition(route)], ids=names)
 
 
 def filled(route: Route, value: str) -> str:

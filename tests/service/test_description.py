@@ -138,8 +138,10 @@ def test_calls_for_partners_and_calls_without_a_token():
 
 
 def test_the_lab_serves_a_copy():
-    own = files("prefect_assay.service").joinpath("openapi.yaml").read_bytes()
-    assert files("assay_lab.api").joinpath("openapi.yaml").read_bytes() == own, "copy it: make description"
+    description = files("prefect_assay.service").joinpath("openapi.yaml").read_bytes()
+    assert files("assay_lab.api").joinpath("openapi.yaml").read_bytes() == description, (
+        "copy it: make description"
+    )
     assert load_document(partner=True) == DOCUMENT
 
 

@@ -129,11 +129,11 @@ def test_every_header_of_the_contract_is_needed(name):
 
 def odd(body, **headers):
     """The remarks about a delivery with these headers."""
-    given = headers_of(body, SECRET) | {
+    sent_headers = headers_of(body, SECRET) | {
         f"X-Service-{name.replace('_', '-')}": v for name, v in headers.items()
     }
-    assert check(body, given) == Delivery.model_validate_json(body)
-    return prove(body, given, [SECRET], now=datetime.now(UTC), tolerance=TOLERANCE).remarks
+    assert check(body, sent_headers) == Delivery.model_validate_json(body)
+    return prove(body, sent_headers, [SECRET], now=datetime.now(UTC), tolerance=TOLERANCE).remarks
 
 
 def test_what_differs_in_the_headers_is_remarked_and_no_more():
@@ -254,9 +254,11 @@ def genuine(body, headers, *secrets, **more) -> bool:
 def test_one_changed_byte_is_noticed(data):
     body = body_of()
     headers = headers_of(body, SECRET)
-    at = data.draw(st.integers(0, len(body) - 1))
+    position = data.draw(st.integers(0, len(body) - 1))
     changed = (
-        body[:at] + bytes([data.draw(st.integers(0, 255).filter(lambda b: b != body[at]))]) + body[at + 1 :]
+        body[:position]
+        + bytes([data.draw(st.integers(0, 255).filter(lambda b: b != body[position]))])
+        + body[position + 1 :]
     )
     assert genuine(body, headers)
     assert not genuine(changed, headers)

@@ -76,7 +76,7 @@ def test_a_script_is_killed_and_another_one_goes_on(world, run_script):
         second = run_script(campaign)
         campaign.lab.event("release_review", order["id"])
         with days_pass(campaign):
-            assert here.said(second).get("rows")
+            assert here.read_answer(second).get("rows")
         assert campaign.runs() == [], "Prefect's server of the installation has not heard of it"
         assert judge(campaign) == []
 
@@ -89,7 +89,7 @@ def test_two_scripts_order_at_the_same_moment(world, run_script):
             campaign.lab.fault("delay", method="POST", path="/api/v1/experiments", seconds=6)
         scripts = [run_script(campaign) for _ in range(2)]
         with days_pass(campaign):
-            assert all(here.said(script).get("rows") for script in scripts)
+            assert all(here.read_answer(script).get("rows") for script in scripts)
         (paid,) = campaign.settlements()
         states = [ledger.read() for ledger in campaign.ledgers()]
         (ordered,) = {state.ordered.experiment_id for state in states}
@@ -104,5 +104,5 @@ def test_a_loop_in_two_scripts_measures_each_file_once(world, run_script):
         source = campaign.write_rounds()
         scripts = [run_script(campaign, loop_id=campaign.name, source=str(source)) for _ in range(2)]
         with days_pass(campaign):
-            assert [len(here.said(script)["rounds"]) for script in scripts] == [2, 2]
+            assert [len(here.read_answer(script)["rounds"]) for script in scripts] == [2, 2]
         assert judge(campaign) == []

@@ -127,8 +127,8 @@ class Tour:
             self._note_places(operation, response)
         if self.words.provider != "provider" and '"provider_' in response.text:
             self.problems.append(f"{operation.operation_id}: a field in neutral words")
-        found = self._problems(operation, response)
-        self.problems += [f"{operation.operation_id} {status}: {problem}" for problem in found]
+        problems = self._problems(operation, response)
+        self.problems += [f"{operation.operation_id} {status}: {problem}" for problem in problems]
 
     def _note_places(self, operation: Operation, response: httpx.Response) -> None:
         name, answer_schema = operation.operation_id, operation.answer_schema(response.status_code)
@@ -143,22 +143,22 @@ class Tour:
             return [f"is not described: {response.text[:200]}"]
         answer = operation.answer(status)
         described = {name.lower() for name in answer["headers"]}
-        found = [
+        problems = [
             f"the header {name} is not described"
             for name in response.headers.keys() - described - _OF_EVERY_ANSWER
         ]
         if not response.headers.get("x-request-id", "").startswith("req_"):
-            found.append("x-request-id is missing")
+            problems.append("x-request-id is missing")
         media = response.headers.get("content-type")
         if media not in answer.get("content", {None: {}}):
-            return [*found, f"{media} is not described"]
+            return [*problems, f"{media} is not described"]
         schema = operation.answer_schema(status)
         if schema is not None:
-            found += find_strict_problems(self.read(response), schema)
+            problems += find_strict_problems(self.read(response), schema)
         if status < _FIRST_ERROR and operation.body_schema is not None:
             body = json.loads(response.request.content)
-            found += [f"takes {problem}" for problem in find_problems(body, operation.body_schema)]
-        return found
+            problems += [f"takes {problem}" for problem in find_problems(body, operation.body_schema)]
+        return problems
 
 
 def _order(tour: Tour) -> None:
@@ -315,9 +315,9 @@ def _account(tour: Tour) -> None:
     tour.ask("POST", "/targets/request-custom", json={**custom, "product_id": "P-2", "sequence": "M1"})  # 422
     decision = {"event": "decide_custom_target", "request_id": request_id, "approved": True}
     tour.served.sim("POST", "/events", json=decision)
-    own = tour.ask("GET", f"/targets/request-custom/{request_id}").json()["target_id"]
-    tour.ask("GET", f"/targets/{own}")
-    tour.ask("GET", f"/experiments/{tour.create({**FULL, 'target_id': own})['experiment_id']}")
+    target_id = tour.ask("GET", f"/targets/request-custom/{request_id}").json()["target_id"]
+    tour.ask("GET", f"/targets/{target_id}")
+    tour.ask("GET", f"/experiments/{tour.create({**FULL, 'target_id': target_id})['experiment_id']}")
     webhook = tour.ask("POST", "/webhooks", json=_HOOK).json()["id"]
     tour.ask("POST", "/webhooks", json={**_HOOK, "headers": {"Host": "x"}})  # 422
     tour.ask("GET", "/webhooks")
@@ -434,8 +434,8 @@ def _fail(tour: Tour) -> None:
 
 @contextmanager
 def _fault(tour: Tour, action: str, operation: Operation, path: str, **details: Any) -> Any:
-    given = {name: value for name, value in details.items() if value is not None}
-    number = tour.served.fault(action, path, method=operation.method, **given)
+    options = {name: value for name, value in details.items() if value is not None}
+    number = tour.served.fault(action, path, method=operation.method, **options)
     yield
     assert tour.served.used(number) == 1, operation.operation_id
 

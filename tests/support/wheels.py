@@ -59,7 +59,7 @@ def install_alone(wheel: Path, folder: Path, requirements: Iterable[str] = ()) -
 
 def _close(requirements: Iterable[str]) -> list[Distribution]:
     """All distributions that these requirements lead to, here and now."""
-    found: dict[tuple[str, frozenset[str]], Distribution] = {}
+    distributions: dict[tuple[str, frozenset[str]], Distribution] = {}
     waiting = [(Requirement(text), frozenset[str]()) for text in requirements]
     while waiting:
         requirement, extras = waiting.pop()
@@ -67,10 +67,10 @@ def _close(requirements: Iterable[str]) -> list[Distribution]:
         if marker and not any(marker.evaluate({"extra": extra}) for extra in extras or {""}):
             continue
         key = (canonicalize_name(requirement.name), frozenset(requirement.extras))
-        if key not in found:
-            found[key] = distribution(requirement.name)
-            waiting += [(Requirement(text), key[1]) for text in found[key].requires or ()]
-    return list(found.values())
+        if key not in distributions:
+            distributions[key] = distribution(requirement.name)
+            waiting += [(Requirement(text), key[1]) for text in distributions[key].requires or ()]
+    return list(distributions.values())
 
 
 def _top_level(dependency: Distribution) -> set[Path]:

@@ -104,17 +104,17 @@ def test_a_version_is_not_sealed_without_the_results_that_are_released(tmp_path)
 def test_a_list_that_the_service_may_not_have_does_not_hold_back_the_results(tmp_path):
     credentials = Credentials(GOOD)
     credentials.answers = {"updates": httpx.Response(404)}
-    found = kept(credentials, tmp_path)
-    place = Path(found.record.location)
+    results = kept(credentials, tmp_path)
+    place = Path(results.record.location)
     assert (place / "raw" / "results-0001.json").exists()
     assert json.loads((place / "raw" / "updates.absent.json").read_text()) == {"status_code": 404}
     assert "in place of a list" in (place / "ro-crate-metadata.json").read_text()
-    (line,) = found.notes
+    (line,) = results.notes
     assert "raw/updates.absent.json" in line
     assert kept(credentials, tmp_path).record.unchanged
     credentials.answers = {"updates": httpx.Response(200, json={"items": [], "total": 0})}
-    found = kept(credentials, tmp_path)
-    assert (found.record.version, found.notes) == (2, ())
+    results = kept(credentials, tmp_path)
+    assert (results.record.version, results.notes) == (2, ())
 
 
 BAD = {
@@ -133,27 +133,27 @@ BAD = {
 @pytest.mark.parametrize("url", BAD)
 def test_one_bad_package_loses_neither_the_others_nor_the_results(tmp_path, monkeypatch, url):
     credentials = Credentials(url, GOOD, files={urlsplit(url).path: BAD[url]} if BAD[url] else {})
-    found = kept(credentials, tmp_path)
+    results = kept(credentials, tmp_path)
     place = tmp_path / "c" / "LAB-001-001" / "v001"
     assert (place / "packages" / "r1.zip").read_bytes() == b"package"
     assert (place / "results.csv").exists()
     assert (place / "raw" / "results-0001.json").exists()
     assert not (place / "packages" / "r0.zip").exists()
     assert json.loads((place / "packages" / "r0.absent.json").read_text())["error"]
-    (line,) = found.notes
+    (line,) = results.notes
     assert "result r0" in line
     assert "permission" not in line
     assert kept(credentials, tmp_path).record.unchanged
     shown = []
     monkeypatch.setattr(artifacts, "create_markdown_artifact", lambda text, **_: shown.append(text))
-    artifacts.show_results("one", found, "account main (simulated)")
+    artifacts.show_results("one", results, "account main (simulated)")
     assert "data package of result r0" in shown[0]
 
 
 def test_a_package_that_comes_later_makes_a_new_version(tmp_path):
     kept(Credentials("https://10.0.0.1/x"), tmp_path)
-    found = kept(Credentials(GOOD), tmp_path)
-    assert (found.record.version, found.notes) == (2, ())
+    results = kept(Credentials(GOOD), tmp_path)
+    assert (results.record.version, results.notes) == (2, ())
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 410])
@@ -166,12 +166,12 @@ def test_an_address_that_expired_before_its_download_is_read_again(tmp_path, sta
     )
     again = {**credentials.results[0], "data_package_url": GOOD}
     credentials.answers = {"r0": httpx.Response(200, json=again)}
-    found = kept(credentials, tmp_path)
+    results = kept(credentials, tmp_path)
     place = tmp_path / "c" / "LAB-001-001" / "v001" / "packages"
     assert sorted(path.name for path in place.iterdir()) == ["r0.zip", "r1.absent.json"]
     assert (place / "r0.zip").read_bytes() == b"package"
     assert json.loads((place / "r1.absent.json").read_text())["status_code"] == status
-    assert ["result r1" in line for line in found.notes] == [True]
+    assert ["result r1" in line for line in results.notes] == [True]
 
 
 def test_a_page_of_a_gateway_in_place_of_the_new_address_leaves_the_package_for_later(tmp_path):
@@ -183,14 +183,14 @@ def test_a_page_of_a_gateway_in_place_of_the_new_address_leaves_the_package_for_
 
 def test_a_host_that_is_away_does_not_hold_back_what_was_received(tmp_path):
     credentials = Credentials("https://files.example/away", GOOD, files={"/away": httpx.Response(503)})
-    found = kept(credentials, tmp_path)
-    assert found.away == ("r0",)
-    place = Path(found.record.location)
+    results = kept(credentials, tmp_path)
+    assert results.away == ("r0",)
+    place = Path(results.record.location)
     assert (place / "raw" / "results-0001.json").exists()
     assert (place / "packages" / "r1.zip").exists()
     del credentials.files["/away"]
-    found = kept(credentials, tmp_path)
-    assert (found.away, found.notes, found.record.version) == ((), (), 2)
+    results = kept(credentials, tmp_path)
+    assert (results.away, results.notes, results.record.version) == ((), (), 2)
 
 
 def unread_results(folder, body, **answers):
@@ -208,10 +208,10 @@ def unread_results(folder, body, **answers):
 
 @pytest.mark.parametrize("body", [{"plates": [[1]]}, [{"id": "r", "data": []}], ["x"], []])
 def test_complete_results_that_cannot_be_read_are_archived_and_named(tmp_path, body):
-    found = unread_results(tmp_path, body)
-    (raw,) = found.unread
+    results = unread_results(tmp_path, body)
+    (raw,) = results.unread
     assert json.loads(Path(raw).read_text()) == body
-    assert {row.outcome for row in found.rows} == {"unknown"}
+    assert {row.outcome for row in results.rows} == {"unknown"}
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ def test_complete_results_that_cannot_be_read_are_archived_and_named(tmp_path, b
 )
 def test_paths_that_the_contract_does_not_have_hold_nothing_back(tmp_path, elsewhere):
     row = {"id": "r", "result_type": "expression", "summary": [{"sequence_id": "s-1", "expression": "high"}]}
-    found = unread_results(tmp_path, [row], sequences=elsewhere, updates=elsewhere)
-    assert found.unread == ()
-    assert {row.name for row in found.rows} == {"a", "unmatched [r/1]"}
+    results = unread_results(tmp_path, [row], sequences=elsewhere, updates=elsewhere)
+    assert results.unread == ()
+    assert {row.name for row in results.rows} == {"a", "unmatched [r/1]"}
 
 
 def test_a_sequence_id_is_resolved_where_the_service_lists_them(tmp_path):
@@ -267,19 +267,19 @@ def test_a_table_that_fails_is_a_note_and_is_healed_by_the_next_run(tmp_path, mo
 
     with monkeypatch.context() as broken:
         broken.setattr(tables, "write_newest_table", fail)
-        found = kept(Credentials(GOOD), tmp_path)
-    assert found.notes == (
+        results = kept(Credentials(GOOD), tmp_path)
+    assert results.notes == (
         "LAB-001-001 is not in the tables: this pyarrow cannot. `prefect-assay archive tables` adds it later",
     )
-    assert found.record.version == 1
-    found = kept(Credentials(GOOD), tmp_path)
-    assert (found.notes, found.record.unchanged, versions_in_table(tmp_path)) == ((), True, {1})
+    assert results.record.version == 1
+    results = kept(Credentials(GOOD), tmp_path)
+    assert (results.notes, results.record.unchanged, versions_in_table(tmp_path)) == ((), True, {1})
 
 
 def test_without_the_extra_an_experiment_is_archived_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    found = kept(Credentials(GOOD), tmp_path)
-    assert (found.notes, found.record.version) == ((), 1)
+    results = kept(Credentials(GOOD), tmp_path)
+    assert (results.notes, results.record.version) == ((), 1)
     assert not (tmp_path / "TABLES").exists()
 
 

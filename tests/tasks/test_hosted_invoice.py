@@ -32,5 +32,5 @@ def ledger(tmp_path, monkeypatch):
 def test_what_is_billed_above_the_approval_counts(ledger, caplog, status, amount, counted):
     pay._reserve_billed(ledger, Invoice(id="inv_1", status=status, amount=amount))
     assert ledger.ledgers.budget.read().campaign_cents("camp") == counted
-    said = ["Invoice inv_1 bills 4,900.00 USD, and 500.00 USD was approved: ask the laboratory why"]
-    assert [record.getMessage() for record in caplog.records] == (said if counted > 50_000 else [])
+    warnings = ["Invoice inv_1 bills 4,900.00 USD, and 500.00 USD was approved: ask the laboratory why"]
+    assert [record.getMessage() for record in caplog.records] == (warnings if counted > 50_000 else [])

@@ -47,8 +47,8 @@ def price(ledger, monkeypatch):
 @pytest.mark.parametrize("case", COSTS)
 def test_an_order_whose_invoice_is_not_listed_counts(price, case):
     costs, billed = COSTS[case]
-    found = price(a_service(costs))
-    assert (found.committed, found.total_cents) == (True, 50_000 if billed is None else billed)
+    cost = price(a_service(costs))
+    assert (cost.committed, cost.total_cents) == (True, 50_000 if billed is None else billed)
 
 
 def test_an_order_whose_invoice_is_not_made_yet_counts_as_reserved(price):

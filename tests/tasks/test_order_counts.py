@@ -27,10 +27,10 @@ KEY = order_key("c", 0, SPEC)
 NAME = experiment_name("c", 0, 1, KEY)
 
 
-@pytest.mark.parametrize("found", [False, True])
-def test_a_found_order_counts_like_a_created_one(tmp_path, monkeypatch, found):
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_found_order_counts_like_a_created_one(tmp_path, monkeypatch, exists):
     service = OrderService()
-    if found:
+    if exists:
         service.add(NAME, SPEC)
     monkeypatch.setattr(task, "get_run_logger", logging.getLogger)
     ledger = ledgers(tmp_path).open_order("c", KEY)
@@ -45,8 +45,8 @@ def test_a_found_order_counts_like_a_created_one(tmp_path, monkeypatch, found):
         amount_cents=21_900,
         campaign_cap_cents=21_900,
     )
-    assert order.adopted is found
-    assert service.creates == (0 if found else 1)
+    assert order.adopted is exists
+    assert service.creates == (0 if exists else 1)
     assert ledger.ledgers.budget.read().campaign_cents("c") == 21_900
 
 

@@ -10,7 +10,7 @@ from prefect_assay import tasks
 from prefect_assay.service.models.spec import ExperimentSpec
 
 NAMED = [
-    each for each in vars(tasks).values() if isinstance(each, Task) and isinstance(each.task_run_name, str)
+    task for task in vars(tasks).values() if isinstance(task, Task) and isinstance(task.task_run_name, str)
 ]
 
 
@@ -19,8 +19,8 @@ def spec(*residues):
     return ExperimentSpec.model_validate({"experiment_type": "expression", "sequences": designs})
 
 
-def estimate(given):
-    return tasks.estimate_cost.task_run_name(parameters={"credentials": None, "spec": given})
+def estimate(specification):
+    return tasks.estimate_cost.task_run_name(parameters={"credentials": None, "spec": specification})
 
 
 def test_estimates_are_named_after_their_designs():

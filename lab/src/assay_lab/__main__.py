@@ -57,7 +57,7 @@ def _read_settings(options: argparse.Namespace) -> LabSettings:
         mode, seconds_per_day = read_clock(options.clock)
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "database": options.database,
         "words": WireWords(provider=options.provider_word, service=options.service_word),
         "clock_mode": mode,
@@ -78,8 +78,8 @@ def _read_settings(options: argparse.Namespace) -> LabSettings:
         "sim_token": os.environ.get(SIM_TOKEN_VARIABLE) or secrets.token_urlsafe(24),
     }
     if options.deployment_secret:
-        given["deployment_secret"] = options.deployment_secret
-    return LabSettings(**given)
+        settings["deployment_secret"] = options.deployment_secret
+    return LabSettings(**settings)
 
 
 def main() -> None:

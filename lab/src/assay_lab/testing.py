@@ -165,8 +165,8 @@ class LocalLab(Controls):
             raise ConfigurationError("the local lab is not running")
         answer = self._sim.request(method, path, json=json, params=query)
         if answer.is_error:
-            said = f"{method} /_sim{path}: {answer.status_code} {answer.text}"
-            raise httpx.HTTPStatusError(said, request=answer.request, response=answer)
+            message = f"{method} /_sim{path}: {answer.status_code} {answer.text}"
+            raise httpx.HTTPStatusError(message, request=answer.request, response=answer)
         return answer.json()
 
     def settlements(self) -> list[SettlementRow]:

@@ -30,12 +30,12 @@ def http(core, client):
 
 
 def registered(http, **changes):
-    wanted = {
+    metadata = {
         "client_name": "Bench <b>tool</b>",
         "redirect_uris": [CALLBACK],
         "token_endpoint_auth_method": "none",
     }
-    return http.post("/register", json=wanted | changes)
+    return http.post("/register", json=metadata | changes)
 
 
 def challenge(verifier=VERIFIER):
@@ -43,7 +43,7 @@ def challenge(verifier=VERIFIER):
 
 
 def authorize(http, client_id, **changes):
-    wanted = {
+    query = {
         "client_id": client_id,
         "response_type": "code",
         "redirect_uri": CALLBACK,
@@ -52,7 +52,7 @@ def authorize(http, client_id, **changes):
         "state": "st&te",
         "resource": f"{BASE_URL}/mcp",
     }
-    return http.get("/authorize", params={name: value for name, value in (wanted | changes).items() if value})
+    return http.get("/authorize", params={name: value for name, value in (query | changes).items() if value})
 
 
 def decided(http, page, decision="allow"):
@@ -65,14 +65,14 @@ def decided(http, page, decision="allow"):
 
 
 def exchange(http, client_id, code, /, **changes):
-    wanted = {
+    form = {
         "grant_type": "authorization_code",
         "client_id": client_id,
         "code": code,
         "redirect_uri": CALLBACK,
         "code_verifier": VERIFIER,
     }
-    return http.post("/token", data=wanted | changes)
+    return http.post("/token", data=form | changes)
 
 
 @pytest.fixture
@@ -249,8 +249,8 @@ def test_a_bad_request_goes_back_to_the_client(http, client_id, changes, error):
 def test_signing_out_ends_the_token_and_what_was_made_of_it(core, http, client_id, code):
     token = exchange(http, client_id, code).json()["access_token"]
     tools = Tools(core, http)
-    wanted = {"token": token, "name": "less", "attenuation": {"read_only": True}}
-    child = tools.rest("POST", "/tokens/attenuate", token, json=wanted).json()["token"]
+    body = {"token": token, "name": "less", "attenuation": {"read_only": True}}
+    child = tools.rest("POST", "/tokens/attenuate", token, json=body).json()["token"]
     mark = re.search(r'name="csrf" value="([^"]+)"', http.get("/portal/organization/settings/tokens/").text)[
         1
     ]

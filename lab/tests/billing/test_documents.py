@@ -45,8 +45,8 @@ def text(content, tmp_path):
 def test_a_document_is_a_valid_pdf(tmp_path):
     content = documents.make_pdf("Title (x) \\ é", [f"line {number}" for number in range(9)] + ["Ω\n\x00 €"])
     assert content.startswith(b"%PDF-1.4\n")
-    found = objects(content)
-    stream = next(item for item in found if b"stream\n" in item)
+    pdf_objects = objects(content)
+    stream = next(item for item in pdf_objects if b"stream\n" in item)
     length = int(re.search(rb"/Length (\d+)", stream)[1])
     assert len(stream.split(b"stream\n", 1)[1].removesuffix(b"\nendstream")) == length
     shown = text(content, tmp_path)
@@ -69,14 +69,14 @@ def test_the_quote_pdf_shows_the_figures_of_the_quote(core, tmp_path):
 def test_the_invoice_pdf_is_fetched_at_an_address_without_a_token(core, tmp_path):
     made = order(core, auto_accept_quote=True).body
     by_provider = core.request("GET", f"/invoices/{made['provider_invoice_id']}/pdf")
-    own = get(core, f"/invoices/{made['provider_invoice_id']}")
-    answer = core.request("GET", f"/invoices/{own['id']}/pdf")
+    invoice = get(core, f"/invoices/{made['provider_invoice_id']}")
+    answer = core.request("GET", f"/invoices/{invoice['id']}/pdf")
     assert (answer.status, answer.body) == (307, None)
     assert answer.headers == by_provider.headers
-    found = re.fullmatch(r"http://[^/]+/portal/invoices/([\w-]+)/pdf", answer.headers["Location"])
-    shown = text(documents.hosted_invoice(core.lab, found[1]), tmp_path)
+    match = re.fullmatch(r"http://[^/]+/portal/invoices/([\w-]+)/pdf", answer.headers["Location"])
+    shown = text(documents.hosted_invoice(core.lab, match[1]), tmp_path)
     assert made["provider_invoice_id"] in shown
-    assert f"{own['amount'] // 100:,}.{own['amount'] % 100:02d}" in shown
+    assert f"{invoice['amount'] // 100:,}.{invoice['amount'] % 100:02d}" in shown
     assert refusal(core, "GET", "/invoices/in_unknown/pdf").status == 404
     with pytest.raises(Refusal, match="no such page"):
         documents.hosted_invoice(core.lab, "guess")

@@ -187,8 +187,8 @@ def test_invoices_can_end_unpaid(lab, event, word):
 
 
 def test_staff_decide_on_a_custom_target(lab):
-    wanted = {"name": "Mine", "product_id": "P-1", "sequence": "MKTAYIAKQR"}
-    request_id = lab.api("POST", "/targets/request-custom", json=wanted).json()["id"]
+    body = {"name": "Mine", "product_id": "P-1", "sequence": "MKTAYIAKQR"}
+    request_id = lab.api("POST", "/targets/request-custom", json=body).json()["id"]
     decision = {"event": "decide_custom_target", "request_id": request_id, "approved": True}
     pricing = {"type": "per_sequence", "price_per_sequence_cents": 1234}
     answer = lab.sim("POST", "/events", json={**decision, "pricing": pricing})
@@ -213,12 +213,12 @@ def test_a_family_of_tokens_can_be_revoked(lab):
 
 def test_unknown_events_and_fields_are_named(lab):
     experiment_id = lab.order().json()["experiment_id"]
-    code, said = happen(lab, "explode", experiment_id)
+    code, message = happen(lab, "explode", experiment_id)
     assert code == 400
     for event in events.EVENTS:
-        assert event in said
-    code, said = happen(lab, "progress", experiment_id, descripton="misspelt")
-    assert (code, "descripton" in said) == (400, True)
+        assert event in message
+    code, message = happen(lab, "progress", experiment_id, descripton="misspelt")
+    assert (code, "descripton" in message) == (400, True)
     assert happen(lab, "progress", "no-such-id")[0] == 404
 
 

@@ -175,18 +175,18 @@ def test_the_journal_can_be_filtered(lab):
     lab.api("GET", "/whoami", token=other["viewer_token"])
     lab.api("GET", "/whoami", token="nonsense")
 
-    def found(**query):
+    def list_requests(**query):
         items = lab.sim("GET", "/journal", params={"after": begin, **query}).json()["items"]
         return [(entry["method"], entry["status"], entry["organization_id"]) for entry in items]
 
     mine, theirs = lab.core.seeded.organization_id, other["organization_id"]
     post = ("POST", 201, mine)
     gets = [("GET", 200, mine), ("GET", 200, theirs), ("GET", 401, None)]
-    assert found() == [post, *gets]
-    assert found(method="POST") == [post]
-    assert found(path="/who*") == found(path="/api/v1/whoami") == gets
-    assert found(organization_id=theirs) == [gets[1]]
-    assert found(after=begin + 2) == gets[1:]
+    assert list_requests() == [post, *gets]
+    assert list_requests(method="POST") == [post]
+    assert list_requests(path="/who*") == list_requests(path="/api/v1/whoami") == gets
+    assert list_requests(organization_id=theirs) == [gets[1]]
+    assert list_requests(after=begin + 2) == gets[1:]
     (entry,) = lab.sim("GET", "/journal", params={"organization_id": theirs}).json()["items"]
     with lab.core.lab.store.transaction() as db:
         assert db.one("SELECT org_id FROM tokens WHERE id = ?", entry["token_id"]) == {"org_id": theirs}

@@ -18,8 +18,8 @@ def ask(core, **changes):
 
 def decide(core, request_id, **decision):
     with core.lab.store.transaction() as db:
-        at = core.lab.clock.now(core.seeded.organization_id)
-        return decide_custom_target(core.lab, db, request_id, at, **decision)
+        now = core.lab.clock.now(core.seeded.organization_id)
+        return decide_custom_target(core.lab, db, request_id, now, **decision)
 
 
 def test_a_request_is_stored_and_waits_for_staff(core):

@@ -20,27 +20,27 @@ def patch(core, experiment_id, **fields):
 def test_the_detail_resolves_the_target_and_shows_the_defaults(core):
     experiment_id = order(core).body["experiment_id"]
     detail = get(core, f"/experiments/{experiment_id}")
-    wanted = detail["experiment_spec"]
-    assert wanted["target"]["target_catalog_id"] == PRICED["id"]
-    assert "target_id" not in wanted
-    assert wanted["n_replicates"] == 3
-    assert wanted["antigen_concentrations"] == [1000.0, 316.2, 100.0, 31.6, 0.0]
-    assert {name: value["aa_string"] for name, value in wanted["sequences"].items()} == SEQUENCES
+    specification = detail["experiment_spec"]
+    assert specification["target"]["target_catalog_id"] == PRICED["id"]
+    assert "target_id" not in specification
+    assert specification["n_replicates"] == 3
+    assert specification["antigen_concentrations"] == [1000.0, 316.2, 100.0, 31.6, 0.0]
+    assert {name: value["aa_string"] for name, value in specification["sequences"].items()} == SEQUENCES
     assert detail["code"] == "LAB-001-001"
     assert detail["costs"]["type"] == "estimate"
     assert detail["provider_invoice_url"] is None
 
 
 def test_sequences_are_stored_in_upper_case_with_their_metadata(core):
-    given = {
+    sequences = {
         "fab": {"aa_string": "mkv:ghi", "control": True, "metadata": {"note": [1, {"provider_x": None}]}}
     }
-    experiment_id = order(core, spec(sequences=given)).body["experiment_id"]
+    experiment_id = order(core, spec(sequences=sequences)).body["experiment_id"]
     (row,) = get(core, f"/experiments/{experiment_id}/sequences")["items"]
     assert (row["aa_preview"], row["length"], row["is_control"]) == ("MKV:GHI", 6, True)
     whole = get(core, f"/sequences/{row['id']}")
     assert whole["aa_string"] == "MKV:GHI"
-    assert whole["metadata"] == given["fab"]["metadata"]
+    assert whole["metadata"] == sequences["fab"]["metadata"]
     assert whole["experiment"]["experiment_status"] == "draft"
 
 
@@ -51,9 +51,9 @@ def test_a_sequence_without_a_name_gets_one(core):
     body = {"experiment_code": made["experiment_code"], "sequences": entries}
     answer = core.request("POST", "/sequences", json_body=body)
     assert answer.body["added_count"] == 3
-    given = ["sequence 3", "sequence 2", "own", "sequence 4"]
-    assert [row["name"] for row in get(core, f"{path}/sequences")["items"]] == given
-    assert list(get(core, path)["experiment_spec"]["sequences"]) == given
+    names = ["sequence 3", "sequence 2", "own", "sequence 4"]
+    assert [row["name"] for row in get(core, f"{path}/sequences")["items"]] == names
+    assert list(get(core, path)["experiment_spec"]["sequences"]) == names
     twice = {"experiment_code": made["experiment_code"], "sequences": [{"aa_string": "MKV"}]}
     assert refusal(core, "POST", "/sequences", json_body=twice).status == 400
 
@@ -124,8 +124,8 @@ def test_the_search_of_targets_looks_into_names_and_catalog_numbers_only(core):
 def test_epitope_binning_has_no_replicates_in_its_results(core):
     # contract 2.2: n_replicates is rejected for it
     four = {letter: "MKV" + letter for letter in "ACDE"}
-    wanted = spec(experiment_type="epitope_binning", method=None, sequences=four)
-    experiment_id = order(core, wanted, auto_accept_quote=True).body["experiment_id"]
+    specification = spec(experiment_type="epitope_binning", method=None, sequences=four)
+    experiment_id = order(core, specification, auto_accept_quote=True).body["experiment_id"]
     advance(core, days=16)
     (result,) = get(core, f"/experiments/{experiment_id}/results")["items"]
     assert result["metadata"]["n_replicates"] is None

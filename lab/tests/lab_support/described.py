@@ -56,10 +56,10 @@ def _read_uri(text: str) -> str:
 def resolve_reference(part: Schema) -> Schema:
     """What `$ref` names, with what stands beside it."""
     while "$ref" in part:
-        found: Any = DOCUMENT
+        target: Any = DOCUMENT
         for step in part["$ref"].removeprefix("#/").split("/"):
-            found = found[step]
-        part = {**found, **{name: value for name, value in part.items() if name != "$ref"}}
+            target = target[step]
+        part = {**target, **{name: value for name, value in part.items() if name != "$ref"}}
     return part
 
 
@@ -70,8 +70,8 @@ def body_schema(route: Route) -> Schema | None:
 
 def json_schema(part: Schema) -> Schema | None:
     """The schema of a body or an answer; None where it is not JSON."""
-    found: Schema | None = part.get("content", {}).get("application/json", {}).get("schema")
-    return found
+    schema: Schema | None = part.get("content", {}).get("application/json", {}).get("schema")
+    return schema
 
 
 def find_strict_problems(value: Any, schema: Schema) -> list[str]:
@@ -119,7 +119,7 @@ def _gaps(value: Any, schema: Schema, place: str) -> Iterator[str]:
 
 
 def _gaps_of_field(name: str, value: Any, forms: list[Schema], place: str) -> Iterator[str]:
-    described = [found for form in forms if (found := _property(form, name)) is not None]
+    described = [field_schema for form in forms if (field_schema := _property(form, name)) is not None]
     if not described:
         yield f"{place}: the field {name!r} is described nowhere"
     for schema in described:
@@ -147,10 +147,10 @@ def _is_free(schema: Schema) -> bool:
 
 
 def _property(schema: Schema, name: str) -> Schema | None:
-    found: Schema | None = schema.get("properties", {}).get(name)
-    if found is None and isinstance(schema.get("additionalProperties"), Mapping):
-        found = schema["additionalProperties"]
-    return found
+    field_schema: Schema | None = schema.get("properties", {}).get(name)
+    if field_schema is None and isinstance(schema.get("additionalProperties"), Mapping):
+        field_schema = schema["additionalProperties"]
+    return field_schema
 
 
 def without_nulls(value: Any) -> Any:

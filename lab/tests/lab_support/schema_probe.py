@@ -114,13 +114,13 @@ class Probe:
         def filter_failure(_: Any, failure: Any, case: Any, __: Any) -> bool:
             return not (isinstance(failure, RejectedPositiveData) and excused.get(case.id))
 
-        found: list[str] = []
+        failures: list[str] = []
         for event in from_schema(schema).fuzz(FuzzConfig(max_time=max(1, int(seconds)))):
             if isinstance(event, NonFatalError | FatalError):
-                found.append(str(event.info if isinstance(event, NonFatalError) else event.exception))
+                failures.append(str(event.info if isinstance(event, NonFatalError) else event.exception))
             if isinstance(event, FuzzScenarioFinished):
-                found += _failures(event.recorder)
-        return found
+                failures += _failures(event.recorder)
+        return failures
 
     def check(self, case: Any) -> None:
         """Send one request, and judge the answer."""

@@ -66,19 +66,19 @@ def _inhabit(ask: Ask, let_pass: Callable[..., Any]) -> Inhabited:
         order(f"draft {number}")
     # Last: nothing is delivered to it while the time passes.
     hooks = [ask("POST", "/webhooks", {"url": f"https://hooks.example/{number}"}) for number in range(3)]
-    wanted = {"name": "Our antigen", "product_id": "P-1", "sequence": "MKTAYIAKQR"}
-    request = ask("POST", "/targets/request-custom", wanted)
+    custom_target = {"name": "Our antigen", "product_id": "P-1", "sequence": "MKTAYIAKQR"}
+    request = ask("POST", "/targets/request-custom", custom_target)
     ids = _ids(ask) | {"webhook_id": [hook["id"] for hook in hooks], "request_id": [request["id"]]}
     return Inhabited(ids, [row["code"] for row in _rows(ask, "experiments")])
 
 
 def _ids(ask: Ask) -> dict[str, list[str]]:
     invoices = _rows(ask, "invoices")
-    found = {
+    ids = {
         f"{kind}_id": [row["id"] for row in _rows(ask, f"{kind}s")]
         for kind in ("experiment", "result", "quote")
     }
-    return found | {
+    return ids | {
         "sequence_id": [row["id"] for row in _rows(ask, "sequences")][:3],
         "invoice_id": [row[name] for row in invoices for name in ("id", "provider_invoice_id")],
         "target_id": [PRICED["id"], UNPRICED["id"]],

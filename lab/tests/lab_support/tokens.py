@@ -41,18 +41,18 @@ def join(before: str, body: bytes) -> str:
 
 def parts(body: bytes) -> list[tuple[int, bytes]]:
     """Field number and raw bytes (with its header) of each top-level protobuf field; all are length-delimited."""
-    found, at = [], 0
-    while at < len(body):
-        start, number = at, body[at] >> 3
-        at += 1
+    fields, position = [], 0
+    while position < len(body):
+        start, number = position, body[position] >> 3
+        position += 1
         length = shift = 0
         while True:
-            byte = body[at]
-            at += 1
+            byte = body[position]
+            position += 1
             length |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 break
-        at += length
-        found.append((number, body[start:at]))
-    return found
+        position += length
+        fields.append((number, body[start:position]))
+    return fields

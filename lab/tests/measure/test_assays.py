@@ -74,11 +74,11 @@ print(json.dumps(digests()))
 
 def digests():
     """The answer of every assay, in short."""
-    found = {}
+    hashes = {}
     for kind in ExperimentType:
         made = measure(**fields(kind, invented_designs(4)))
-        found[kind] = hashlib.sha256(repr(made.result_records).encode() + made.package).hexdigest()
-    return found
+        hashes[kind] = hashlib.sha256(repr(made.result_records).encode() + made.package).hexdigest()
+    return hashes
 
 
 def test_the_same_request_gives_the_same_answer_in_another_process():

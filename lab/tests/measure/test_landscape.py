@@ -42,16 +42,16 @@ def measured(landscape, residues, rules=None, **changes):
 
 
 def test_binding_comes_from_the_table(landscape):
-    found, metadata, package = measured(landscape, [BINDER, NONE, SILENT, ABSENT])
-    assert found[BINDER]["kd_app"]["value"] == pytest.approx(20e-9, rel=0.35)
-    assert [found[key]["binding"] for key in (BINDER, NONE, SILENT, ABSENT)] == [
+    entries, metadata, package = measured(landscape, [BINDER, NONE, SILENT, ABSENT])
+    assert entries[BINDER]["kd_app"]["value"] == pytest.approx(20e-9, rel=0.35)
+    assert [entries[key]["binding"] for key in (BINDER, NONE, SILENT, ABSENT)] == [
         "true",
         "false",
         "unknown",
         "unknown",
     ]
-    assert found[SILENT]["expression"] == "none"
-    assert {entry["data_source"] for entry in found.values()} == {"landscape"}
+    assert entries[SILENT]["expression"] == "none"
+    assert {entry["data_source"] for entry in entries.values()} == {"landscape"}
     assert metadata["landscape"]["name"] == "mine.csv"
     assert metadata["not_in_landscape"] == ["d3"]
     assert metadata["modelled_sequences"] == []
@@ -64,10 +64,10 @@ def test_replicates_scatter_by_the_stated_noise(noise):
     best = [gb1.make_sequence(four) for four in sorted(gb1.load_fitness(), key=gb1.load_fitness().get)[-100:]]
     rules = LandscapeRules(kd_noise=noise)
     changes = {"target": gb1.TARGET, "n_replicates": 5, "antigen_concentrations": [1000.0]}
-    found, _, _ = measured(open_landscape("gb1"), best, rules, **changes)
+    entries, _, _ = measured(open_landscape("gb1"), best, rules, **changes)
     errors = [
         math.log10(replicate["kd"] * gb1.load_fitness()[gb1.read_variant(residues)] / 10e-9)
-        for residues, entry in found.items()
+        for residues, entry in entries.items()
         for replicate in entry["replicates"]
     ]
     assert statistics.fmean(errors) == pytest.approx(0, abs=0.05)
@@ -88,16 +88,16 @@ def test_the_seed_decides_the_noise(landscape):
 )
 def test_a_design_that_the_table_does_not_have(landscape, missing, binding, source):
     known = BOUND  # published, but not in the landscape of its target
-    found, metadata, _ = measured(landscape, [BINDER, known], LandscapeRules(missing=missing))
-    assert (found[known]["binding"], found[known]["data_source"]) == (binding, source)
+    entries, metadata, _ = measured(landscape, [BINDER, known], LandscapeRules(missing=missing))
+    assert (entries[known]["binding"], entries[known]["data_source"]) == (binding, source)
     assert metadata["not_in_landscape"] == ["d1"]
     assert metadata["landscape_sequences"] == ["d0"]
 
 
 def test_a_published_design_that_the_table_has_is_measured_from_the_table(tmp_path):
     (tmp_path / "t.csv").write_text(f"sequence,kd_pM\n{BOUND},900\n")
-    found, metadata, package = measured(open_landscape(str(tmp_path / "t.csv")), [BOUND])
-    assert found[BOUND]["kd_mean"] == pytest.approx(0.9e-9, rel=0.35)
+    entries, metadata, package = measured(open_landscape(str(tmp_path / "t.csv")), [BOUND])
+    assert entries[BOUND]["kd_mean"] == pytest.approx(0.9e-9, rel=0.35)
     assert metadata["measured_sequences"] == []
     assert "aux/LICENSE-egfr_round1.txt" not in zipfile.ZipFile(io.BytesIO(package)).namelist()
 
@@ -116,40 +116,45 @@ def test_what_the_table_does_not_cover_stays_as_it_is(landscape):
 def test_melting_comes_from_the_table(landscape):
     changes = {"experiment_type": "thermostability", "method": None, "target": None}
     rules = LandscapeRules(tm_noise=0)
-    found, _, package = measured(landscape, [BINDER, NONE, SILENT, ABSENT], rules, **changes)
-    assert [found[key]["tm"] for key in (BINDER, NONE, SILENT, ABSENT)] == [61.5, 55.0, None, None]
-    assert found[SILENT]["replicates"] == []
+    entries, _, package = measured(landscape, [BINDER, NONE, SILENT, ABSENT], rules, **changes)
+    assert [entries[key]["tm"] for key in (BINDER, NONE, SILENT, ABSENT)] == [61.5, 55.0, None, None]
+    assert entries[SILENT]["replicates"] == []
     assert "aux/landscape.json" in zipfile.ZipFile(io.BytesIO(package)).namelist()
     scattered, _, _ = measured(landscape, [BINDER], LandscapeRules(tm_noise=2), **changes)
     assert 0 < scattered[BINDER]["tm_std"] < 8
 
 
-@pytest.mark.parametrize(("missing", "said"), [("unknown", None), ("none", "none")])
-def test_expression_comes_from_the_table(landscape, missing, said):
+@pytest.mark.parametrize(("missing", "expression"), [("unknown", None), ("none", "none")])
+def test_expression_comes_from_the_table(landscape, missing, expression):
     changes = {"experiment_type": "expression", "method": None, "target": None}
     rules = LandscapeRules(missing=missing)
-    found, _, _ = measured(landscape, [BINDER, NONE, SILENT, OTHER, ABSENT], rules, **changes)
-    assert found[BINDER]["yield_mean"] == pytest.approx(80, rel=0.3)
-    assert [found[key].get("expression") for key in (BINDER, NONE, SILENT, OTHER)] == [
+    entries, _, _ = measured(landscape, [BINDER, NONE, SILENT, OTHER, ABSENT], rules, **changes)
+    assert entries[BINDER]["yield_mean"] == pytest.approx(80, rel=0.3)
+    assert [entries[key].get("expression") for key in (BINDER, NONE, SILENT, OTHER)] == [
         "high",
         "medium",
         "none",
         "low",
     ]
-    assert found[ABSENT].get("expression") == said
+    assert entries[ABSENT].get("expression") == expression
 
 
 def test_a_target_of_the_table_is_added_to_the_catalog(landscape):
     [added] = landscape.targets
     assert (added["name"], added["pricing"]["type"]) == ("My own target", "per_sequence")
-    found, _, _ = measured(landscape, [OTHER], target=added)
-    assert found[OTHER]["kd_mean"] == pytest.approx(400e-9, rel=0.35)
+    entries, _, _ = measured(landscape, [OTHER], target=added)
+    assert entries[OTHER]["kd_mean"] == pytest.approx(400e-9, rel=0.35)
 
 
 def test_binders_are_binned_as_the_table_has_them(landscape):
     changes = {"experiment_type": "epitope_binning", "method": None}
-    found, _, _ = measured(landscape, [BINDER, NONE, SILENT, ABSENT], **changes)
-    assert [bool(found[key]["bin"]) for key in (BINDER, NONE, SILENT, ABSENT)] == [True, False, False, False]
+    entries, _, _ = measured(landscape, [BINDER, NONE, SILENT, ABSENT], **changes)
+    assert [bool(entries[key]["bin"]) for key in (BINDER, NONE, SILENT, ABSENT)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_gb1_is_whole_and_read_at_its_first_use_only():

@@ -113,7 +113,7 @@ def test_no_contradiction_and_no_odd_number_passes(path, rows):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "phrases"),
     [
         ("sequence,kd\nMKT,20\n", ["line 1", "column 'kd'", "kd_nM"]),
         ("sequence,K_D\nMKT,20\n", ["line 1", "column 'K_D'", "kd_nM"]),
@@ -158,9 +158,9 @@ def test_no_contradiction_and_no_odd_number_passes(path, rows):
         (b"sequence,kd_nM\nMK\0T,20\n", ["line 2", "no amino acids", "x00"]),
     ],
 )
-def test_a_refusal_names_the_place_and_the_next_step(path, text, said):
+def test_a_refusal_names_the_place_and_the_next_step(path, text, phrases):
     message = refusal(path, text)
-    assert [part for part in said if part not in message] == []
+    assert [part for part in phrases if part not in message] == []
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):

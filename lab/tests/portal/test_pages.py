@@ -66,8 +66,8 @@ def of_experiment(core, client, experiment_id):
 
 def test_an_experiment_shows_what_is_in_progress_and_then_its_measurements(core, client):
     designs = {row["name"]: row["aa_string"] for row in submitted_designs()}
-    wanted = spec(target_id=EGFR["id"], sequences=designs)
-    experiment_id = order(core, wanted, name="round 1", auto_accept_quote=True).body["experiment_id"]
+    specification = spec(target_id=EGFR["id"], sequences=designs)
+    experiment_id = order(core, specification, name="round 1", auto_accept_quote=True).body["experiment_id"]
     while get(core, f"/experiments/{experiment_id}")["status"] != "in_review":
         core.clock_driver.to_next(core.seeded.organization_id)
     page = of_experiment(core, client, experiment_id)
@@ -76,8 +76,8 @@ def test_an_experiment_shows_what_is_in_progress_and_then_its_measurements(core,
     core.clock_driver.until_idle(core.seeded.organization_id)
     page = of_experiment(core, client, experiment_id)
     code = get(core, f"/experiments/{experiment_id}")["code"]
-    for said in (code, "round 1", "P01133-971-1023", "9.28e-08", "The results are released.", "UTC"):
-        assert said in page.text
+    for phrase in (code, "round 1", "P01133-971-1023", "9.28e-08", "The results are released.", "UTC"):
+        assert phrase in page.text
     (result,) = get(core, f"/experiments/{experiment_id}/results")["items"]
     assert ("a", {"href": result["data_package_url"]}) in page.tags
     assert not page.refreshes
@@ -95,13 +95,13 @@ def test_an_experiment_shows_what_is_in_progress_and_then_its_measurements(core,
     ],
 )
 def test_every_assay_has_its_column(core, client, experiment_type, column):
-    wanted = spec(
+    specification = spec(
         experiment_type=experiment_type,
         method="bli" if experiment_type == "screening" else None,
         target_id=PRICED["id"] if ExperimentType(experiment_type) in BINDING_TYPES else None,
         sequences=SIXTEEN,
     )
-    experiment_id = order(core, wanted, skip_draft=True).body["experiment_id"]
+    experiment_id = order(core, specification, skip_draft=True).body["experiment_id"]
     advance(core, hours=1)
     core.request("POST", f"/experiments/{experiment_id}/quote/confirm", json_body={})
     advance(core, days=16)
@@ -123,8 +123,8 @@ def test_every_value_is_escaped_and_a_quote_and_an_invoice_are_decided_once(core
     invoice_url = get(core, f"/experiments/{experiment_id}/invoice")["provider_invoice_url"]
     page = shown(client, invoice_url)
     assert page.forms == {"./pay": "post"}
-    for said in (EVIL, f"${total:,.2f}", "affinity assay"):
-        assert said in page.text
+    for phrase in (EVIL, f"${total:,.2f}", "affinity assay"):
+        assert phrase in page.text
     assert client.post(f"{invoice_url}pay").status_code == 303
     page = shown(client, invoice_url)
     assert (page.forms, "Paid on 2026-" in page.text) == ({}, True)

@@ -53,8 +53,8 @@ def fields(value, **changes):
 
 
 def shown_token(http):
-    found = re.search(r"<pre>([^<]+)</pre>", http.get(TOKENS).text)
-    return found and unescape(found[1])
+    match = re.search(r"<pre>([^<]+)</pre>", http.get(TOKENS).text)
+    return match and unescape(match[1])
 
 
 def test_a_link_shows_a_button_and_the_button_signs_in(core, http):
@@ -205,8 +205,8 @@ def test_an_organisation_sees_and_revokes_only_its_own(core, http):
     assert token_id not in http.get(TOKENS).text
     assert http.post(f"{TOKENS}{token_id}/revoke", data={"csrf": mark}).status_code == 404
     core.lab.tokens.authenticate(f"Bearer {core.seeded.member_token}")
-    own = core.lab.tokens.authenticate(f"Bearer {other.member_token}").token_id
-    assert own in http.get(TOKENS).text
+    other_token_id = core.lab.tokens.authenticate(f"Bearer {other.member_token}").token_id
+    assert other_token_id in http.get(TOKENS).text
 
 
 def test_pages_run_nothing_and_load_nothing(core, http):

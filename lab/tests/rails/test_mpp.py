@@ -101,15 +101,15 @@ def test_the_challenge_names_the_terms_and_where_the_credential_goes():
 
 def test_a_genuine_credential_settles():
     header = mpp.make_challenge(BILL, SETTINGS, NOW)
-    found = answer(credential_of(header))
-    assert found.ok, found.detail
-    assert found.nonce == parts_of(header)["id"]
-    assert SPT not in repr(found)
-    receipt = unpacked(found.header)
+    settlement = answer(credential_of(header))
+    assert settlement.ok, settlement.detail
+    assert settlement.nonce == parts_of(header)["id"]
+    assert SPT not in repr(settlement)
+    receipt = unpacked(settlement.header)
     assert receipt == {
         "status": "success",
         "method": "stripe",
-        "reference": found.reference,
+        "reference": settlement.reference,
         "timestamp": receipt["timestamp"],
         "externalId": "inv_1",
     }
@@ -127,8 +127,8 @@ def test_a_genuine_credential_settles():
     ],
 )  # fmt: skip
 def test_the_challenge_is_echoed_verbatim_or_nothing_settles(changes):
-    found = answer(credential_of(mpp.make_challenge(BILL, SETTINGS, NOW), changes=changes))
-    assert (found.ok, found.status) == (False, 402)
+    settlement = answer(credential_of(mpp.make_challenge(BILL, SETTINGS, NOW), changes=changes))
+    assert (settlement.ok, settlement.status) == (False, 402)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_the_challenge_is_echoed_verbatim_or_nothing_settles(changes):
     ],
 )
 def test_a_challenge_is_good_for_its_own_request_only(bill):
-    found = answer(credential_of(mpp.make_challenge(BILL, SETTINGS, NOW)), bill=bill)
-    assert (found.ok, found.status) == (False, 402)
+    settlement = answer(credential_of(mpp.make_challenge(BILL, SETTINGS, NOW)), bill=bill)
+    assert (settlement.ok, settlement.status) == (False, 402)
 
 
 def test_a_challenge_expires():
@@ -155,8 +155,8 @@ def test_a_challenge_expires():
 
 @pytest.mark.parametrize("spt", ["", "abc", "spt_", "spt_a b", "spt_" + "x" * 201, 1, None, ["spt_a"]])
 def test_only_a_shared_payment_token_settles(spt):
-    found = answer(credential_of(mpp.make_challenge(BILL, SETTINGS, NOW), spt=spt))
-    assert (found.ok, found.status) == (False, 402)
+    settlement = answer(credential_of(mpp.make_challenge(BILL, SETTINGS, NOW), spt=spt))
+    assert (settlement.ok, settlement.status) == (False, 402)
 
 
 def test_the_payload_may_leave_out_the_invoice_but_not_name_another():
@@ -189,8 +189,8 @@ def test_what_was_used_answers_403_and_what_is_declined_402():
     )
 )
 def test_nothing_foreign_settles_or_breaks(text):
-    found = answer(text)
-    assert (found.ok, found.status) == (False, 402)
+    settlement = answer(text)
+    assert (settlement.ok, settlement.status) == (False, 402)
 
 
 def test_an_invoice_is_paid_once_with_a_receipt(core, pay_path):

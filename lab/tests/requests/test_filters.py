@@ -139,7 +139,7 @@ _TREES = st.recursive(
 @settings(max_examples=200)
 def test_any_wellformed_filter_is_answered_or_refused_with_400(core, text):
     try:
-        found = get(core, "/experiments", filter=text)
-        assert found["total"] + get(core, "/experiments", filter=f"not({text})")["total"] <= 3
+        page = get(core, "/experiments", filter=text)
+        assert page["total"] + get(core, "/experiments", filter=f"not({text})")["total"] <= 3
     except Refusal as refused:
         assert refused.status == 400  # noqa: PT017 - both ends are fine

@@ -112,13 +112,13 @@ def test_a_quote_by_its_id_speaks_the_words_of_the_list():
     core.request("POST", f"{paths[accepted]}/confirm", json_body={})
     assert core.request("POST", f"{paths[rejected]}/reject", json_body=price).body["status"] == "rejected"
     advance(core, days=31)
-    for name, status, own in (
+    for name, status, experiment_word in (
         (accepted, "accepted", "accepted"),
         (rejected, "rejected", "canceled"),
         (expired, "expired", "stale"),
     ):
         assert get(core, paths[name])["status"] == status
-        assert get(core, f"/experiments/{name}/quote")["status"] == own
+        assert get(core, f"/experiments/{name}/quote")["status"] == experiment_word
         again = refusal(core, "POST", f"{paths[name]}/reject", json_body=price)
         assert (again.status, again.message) == (409, f"the quote is {status} and cannot be rejected")
     core.close()
@@ -138,9 +138,9 @@ def test_updates_and_results_filter_by_experiment_and_type(core):
     moves = get(core, "/updates", filter="eq(type,status_change)", limit="100")
     assert 0 < moves["total"] < whole["total"]
     assert moves == get(core, "/updates", type="status_change", limit="100")
-    own = get(core, "/updates", experiment_id=core.rejected)
-    assert {item["experiment_id"] for item in own["items"]} == {core.rejected}
-    assert own == get(core, "/updates", filter=f"eq(experiment_id,{core.rejected})")
+    experiment_updates = get(core, "/updates", experiment_id=core.rejected)
+    assert {item["experiment_id"] for item in experiment_updates["items"]} == {core.rejected}
+    assert experiment_updates == get(core, "/updates", filter=f"eq(experiment_id,{core.rejected})")
     assert get(core, "/results", experiment_id=core.ordered)["total"] == get(core, "/results")["total"] == 1
     row = get(core, "/results")["items"][0]
     assert set(row) == {"id", "experiment_id", "result_type", "title", "created_at", "size_bytes"}

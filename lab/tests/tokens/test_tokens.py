@@ -113,7 +113,7 @@ def test_what_is_not_genuine_is_401_without_a_reason(core):
     other = lab_core()
     second = seeding.add_organization(core.lab, "lab2", "Other")
     own_org, other_org = core.seeded.organization_id.encode(), second.organization_id.encode()
-    own = core.lab.tokens._seal
+    seal = core.lab.tokens._seal
     before, body = split(genuine)
     refused = {
         "empty": " ",
@@ -127,12 +127,12 @@ def test_what_is_not_genuine_is_401_without_a_reason(core):
         "forged": join(before, body.replace(own_org, other_org)),
         "foreign key": Seal(str(KeyPair().private_key), "assay").write(claims(core)),
         "other lab": other.seeded.member_token,
-        "no record": own.write(claims(core, token_id="00000000-0000-4000-8000-000000000000")),
+        "no record": seal.write(claims(core, token_id="00000000-0000-4000-8000-000000000000")),
         "no ascii": genuine + "é",
         "surrogate": genuine + "\ud800",
         "too long": genuine + "A" * 40_000,
     }
-    assert core.request("GET", "/whoami", token=own.write(claims(core))).status == 200
+    assert core.request("GET", "/whoami", token=seal.write(claims(core))).status == 200
     assert {name: told(core, token) for name, token in refused.items()} == dict.fromkeys(
         refused, UNAUTHORIZED
     )
@@ -175,16 +175,16 @@ def test_a_changed_token_is_401_or_the_same_token(shared, data):
     before, body = split(shared.seeded.viewer_token)
     changed = bytearray(body)
     for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(changed) - 1))
+        position = data.draw(st.integers(0, len(changed) - 1))
         match data.draw(st.sampled_from(["set", "delete", "insert", "cut"])):
             case "set":
-                changed[at] = data.draw(st.integers(0, 255))
+                changed[position] = data.draw(st.integers(0, 255))
             case "delete":
-                del changed[at]
+                del changed[position]
             case "insert":
-                changed.insert(at, data.draw(st.integers(0, 255)))
+                changed.insert(position, data.draw(st.integers(0, 255)))
             case _:
-                del changed[at:]
+                del changed[position:]
         if not changed:
             break
     token = join(before, bytes(changed))
@@ -208,9 +208,9 @@ def test_tokens_expire_on_the_labs_clock(core):
     assert told(core, quarter.token) == EXPIRED
 
 
-@pytest.mark.parametrize("given", [None, "a-fixed-text"])
-def test_the_tokens_of_a_scaled_lab_outlive_its_years(given):
-    core = lab_core(clock_mode="scaled", seconds_per_day=60, member_token=given)
+@pytest.mark.parametrize("fixed_token", [None, "a-fixed-text"])
+def test_the_tokens_of_a_scaled_lab_outlive_its_years(fixed_token):
+    core = lab_core(clock_mode="scaled", seconds_per_day=60, member_token=fixed_token)
     advance(core, days=2000)
     assert core.request("GET", "/whoami", token=core.seeded.member_token).status == 200
     core.close()

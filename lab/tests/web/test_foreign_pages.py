@@ -55,6 +55,6 @@ def test_a_form_decides_and_pays_nothing(core, http):
             assert http.post(address, headers=foreign).status_code == status
     assert get(core, f"/experiments/{quoted}")["status"] == "quote_sent"
     assert get(core, f"/experiments/{invoiced}/invoice")["status"] == invoice["status"] != "paid"
-    own = {"Origin": "http://lab.example:8000", "Host": "lab.example:8000"}
-    assert http.post(f"{page}accept", headers=own).status_code == 303
+    same_origin_headers = {"Origin": "http://lab.example:8000", "Host": "lab.example:8000"}
+    assert http.post(f"{page}accept", headers=same_origin_headers).status_code == 303
     assert get(core, f"/experiments/{quoted}")["status"] == "waiting_for_materials"

@@ -201,15 +201,15 @@ def test_the_secret_is_found_in_three_steps(core, hook):
     """contract 6, rule 2, and what the organisation's secret is."""
     org_id = core.seeded.organization_id
     first = add(core, hook.url)
-    own = {"webhook_url": hook.url}
+    address_fields = {"webhook_url": hook.url}
 
     def signers():
         """Of: the organisation's webhooks, an experiment's own address, an experiment with a secret."""
         hook.received.clear()
         order(core, skip_draft=True)
-        order(core, skip_draft=True, **own)
+        order(core, skip_draft=True, **address_fields)
         order(core, skip_draft=True, webhook_secret=SECRETS["experiment"])
-        order(core, skip_draft=True, webhook_secret=SECRETS["experiment"], **own)
+        order(core, skip_draft=True, webhook_secret=SECRETS["experiment"], **address_fields)
         deliver(core)
         return [signer(hook, number) for number in range(len(hook.received))]
 

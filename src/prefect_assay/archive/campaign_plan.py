@@ -40,7 +40,11 @@ class Plan(StoredModel):
     @property
     def sequences(self) -> dict[str, SequenceValue]:
         """What is ordered under each name, which is unique in a campaign."""
-        return {name: value for each in self.experiments for name, value in each.spec.sequences.items()}
+        return {
+            name: value
+            for experiment in self.experiments
+            for name, value in experiment.spec.sequences.items()
+        }
 
     @property
     def order_keys(self) -> tuple[str, ...]:

@@ -209,8 +209,8 @@ class LocalStore:
         partial = self.root / PARTIAL_FOLDER / uuid4().hex
         partial.parent.mkdir(parents=True, exist_ok=True)
         try:
-            found = _write_synced(partial, data)
-            if sha256 not in {None, found}:
+            digest = _write_synced(partial, data)
+            if sha256 not in {None, digest}:
                 raise wrong_digest(str(path))  # noqa: TRY301  the same clean-up serves every failure
         except BaseException:
             partial.unlink(missing_ok=True)

@@ -212,13 +212,15 @@ def _describe_cause(item: Any) -> str:
 
 
 def _list_folder_versions(store: Store, folder: str) -> tuple[VersionState, ...]:
-    found: dict[int, bool] = {}
+    has_manifest: dict[int, bool] = {}
     for key in store.keys(folder):
         name, _, rest = key.removeprefix(f"{folder}/").partition("/")
         version = version_of(name)
         if version is not None:
-            found[version] = found.get(version, False) or rest == MANIFEST_NAME
-    return tuple(VersionState(version=number, complete=found[number]) for number in sorted(found))
+            has_manifest[version] = has_manifest.get(version, False) or rest == MANIFEST_NAME
+    return tuple(
+        VersionState(version=number, complete=has_manifest[number]) for number in sorted(has_manifest)
+    )
 
 
 def csv_lines(data: bytes) -> list[list[str]]:

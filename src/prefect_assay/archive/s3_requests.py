@@ -156,17 +156,17 @@ def _refuse_redirect(endpoint: str, sent: str, answer: Any, parsed: Any) -> None
     if "x-amz-bucket-region" in answer.headers or parsed.get("Error", {}).get("Region"):
         return
     location = answer.headers.get("location")
-    said = f"the server answers with a redirect ({answer.status_code})"
+    problem = f"the server answers with a redirect ({answer.status_code})"
     if not location:
-        raise S3Failure(f"{said} without an address")
+        raise S3Failure(f"{problem} without an address")
     target, request, base = urlsplit(urljoin(sent, location)), urlsplit(sent), urlsplit(endpoint)
     host = target.netloc.rpartition("@")[2]
     if target.path.rstrip("/") != request.path.rstrip("/"):
-        raise S3Failure(f"{said} to {target.scheme}://{host}")
+        raise S3Failure(f"{problem} to {target.scheme}://{host}")
     bucket = request.netloc.removesuffix(base.netloc)  # where the host's name begins with the bucket's
     address = f"{target.scheme}://{host.removeprefix(bucket)}{base.path}".rstrip("/")
     raise S3Failure(
-        f"{said} to {address}, which S3 clients do not follow",
+        f"{problem} to {address}, which S3 clients do not follow",
         f"write {address} as the endpoint (endpoint_url of the archive's block, or AWS_ENDPOINT_URL), then run again",
     )
 

@@ -65,20 +65,20 @@ def list_files(source: str) -> list[Listed]:
         raise UnreadableSource(
             f"{source.partition('://')[0]}:// is not supported; give a folder or s3://bucket/prefix/"
         )
-    found = []
+    files = []
     try:
         for path in Path(source).expanduser().iterdir():
             with suppress(FileNotFoundError):  # renamed or deleted meanwhile
                 if path.is_file():
                     stat = path.stat()
-                    found.append(Listed(path.name, str(path), stat.st_size, stat.st_mtime, atomic=False))
+                    files.append(Listed(path.name, str(path), stat.st_size, stat.st_mtime, atomic=False))
     except (FileNotFoundError, NotADirectoryError):
         raise UnreadableSource("no such folder; create it and put design files into it") from None
     except (ValueError, RuntimeError):  # a NUL in the path, or no such user behind the tilde
         raise UnreadableSource("not a valid path") from None
     except OSError as error:
         raise UnreadableSource(f"cannot be read: {error.strerror or type(error).__name__}") from None
-    return sorted(found, key=lambda file: file.name)
+    return sorted(files, key=lambda file: file.name)
 
 
 def _list_objects(source: str) -> Iterator[Listed]:

@@ -302,11 +302,11 @@ class _Check:
                 if file.path not in present and self._store.stat(key) is None:
                     self._add_finding("missing", key, "named in the manifest, not in the store")
                     continue
-                found = digest_of(self._store.stream(key))
+                digest = digest_of(self._store.stream(key))
                 self.checked += 1
-                self.bytes += found.size
-                if (found.size, found.sha256) != (file.size, file.sha256):
-                    detail = f"{found.size} bytes, SHA-256 {found.sha256[:12]}…; the manifest says "
+                self.bytes += digest.size
+                if (digest.size, digest.sha256) != (file.size, file.sha256):
+                    detail = f"{digest.size} bytes, SHA-256 {digest.sha256[:12]}…; the manifest says "
                     self._add_finding("changed", key, f"{detail}{file.size} bytes, {file.sha256[:12]}…")
         for name in sorted(present - {file.path for file in files} - {MANIFEST_NAME, CLAIM_NAME}):
             self._add_finding("extra", join_key(folder, name), "in the store, not in the manifest")

@@ -156,10 +156,10 @@ def _prepare_files(
     experiment_code: str, documents: Iterable[Document]
 ) -> tuple[tuple[ArchivedFile, ...], tuple[Body, ...]]:
     """Name and digest each document, sorted by path; ArchiveError for names that clash."""
-    found: dict[str, tuple[ArchivedFile, Body]] = {}
+    entries: dict[str, tuple[ArchivedFile, Body]] = {}
     for document in documents:
         path = safe_path(document.path)
-        if path in found or path in _RESERVED:
+        if path in entries or path in _RESERVED:
             raise ArchiveError(f"two files of experiment {experiment_code} want the name {path}: rename one")
         digest = document.digest or _source_digest(document)
         file = ArchivedFile(
@@ -169,9 +169,9 @@ def _prepare_files(
             content_type=document.content_type,
             links=document.links,
         )
-        found[path] = (file, document.body)
-    _check_no_file_is_a_folder(found, experiment_code)
-    ordered = [found[path] for path in sorted(found)]
+        entries[path] = (file, document.body)
+    _check_no_file_is_a_folder(entries, experiment_code)
+    ordered = [entries[path] for path in sorted(entries)]
     return tuple(file for file, _ in ordered), tuple(body for _, body in ordered)
 
 

@@ -181,9 +181,12 @@ def show_once(artifact: LinkArtifact | MarkdownArtifact) -> UUID:
     run_id = current_run.id
     same_key = ArtifactFilter(key=ArtifactFilterKey(any_=[str(artifact.key)]))
     with get_client(sync_client=True) as client:
-        found = client.read_artifacts(artifact_filter=same_key, sort=ArtifactSort.CREATED_DESC, limit=1)
-        if found and (str(found[0].flow_run_id), found[0].data) == (str(run_id), artifact.format()):
-            return found[0].id
+        artifacts = client.read_artifacts(artifact_filter=same_key, sort=ArtifactSort.CREATED_DESC, limit=1)
+        if artifacts and (str(artifacts[0].flow_run_id), artifacts[0].data) == (
+            str(run_id),
+            artifact.format(),
+        ):
+            return artifacts[0].id
         created = client.create_artifact(
             ArtifactCreate(
                 type=artifact.type,

@@ -374,8 +374,8 @@ class _Rehearsing:
         if unread or odd:
             values = listed([f"{what} ({number})" for what, number in odd.items()], _SHOWN)
             unknown = many(unread, "answer of no known shape", "answers of no known shape") if unread else ""
-            found = "; ".join(filter(None, (words, unknown, f"unread values: {values}" if odd else "")))
-            raise _Finding(found, f"{_SEND}; or declare them (docs/results.md)", "unread")
+            summary = "; ".join(filter(None, (words, unknown, f"unread values: {values}" if odd else "")))
+            raise _Finding(summary, f"{_SEND}; or declare them (docs/results.md)", "unread")
         return f"{words}; every value of a known field is read"
 
     def _look_at_webhook(self) -> str:

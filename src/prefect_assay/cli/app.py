@@ -30,8 +30,8 @@ app = typer.Typer(
 interface = typer.Typer()
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the callback of an option
-    if wanted:
+def _print_version(is_requested: bool) -> None:  # noqa: FBT001 - the callback of an option
+    if is_requested:
         from importlib.metadata import version
 
         print(f"prefect-assay {version('prefect-assay')}")
@@ -121,7 +121,7 @@ app.add_typer(designs_app, name="designs", rich_help_panel=_DESIGNS)
 
 def main() -> None:
     """Entry point of `prefect-assay`. It sends nothing to Prefect's makers, unless the user wants it."""
-    if any("\ud800" <= letter <= "\udfff" for given in sys.argv for letter in given):
+    if any("\ud800" <= letter <= "\udfff" for argument in sys.argv for letter in argument):
         print(
             "Error: an argument is not UTF-8, so that no run could keep it; rename the file.", file=sys.stderr
         )

@@ -52,8 +52,8 @@ def show_drift(
     broken = sum(change.breaks and get_call_facts(change.operation).need is Need.NEEDED for change in changes)
     if as_json:
         told = [{**c.as_json(), "need": get_call_facts(c.operation).need} for c in changes]
-        found = {"source": source, "breaks": bool(broken), "changes": told}
-        print_json(found)
+        report = {"source": source, "breaks": bool(broken), "changes": told}
+        print_json(report)
     else:
         _show_changes(source, changes, broken)
     if broken:
@@ -86,9 +86,9 @@ def _read_description(
         from prefect_assay.cli.prefect_api import saved_account
 
         block = saved_account(account).credentials
-        own = WireWords(provider=block.provider_word, service=block.service_word)
+        account_words = WireWords(provider=block.provider_word, service=block.service_word)
         with block.get_client() as client:
-            return _fetch_description(client), own, client.base_url
+            return _fetch_description(client), account_words, client.base_url
     address = base_url or os.environ.get(ADDRESS_VARIABLE)
     if not address:
         raise InputError(
@@ -101,22 +101,22 @@ def _read_description(
 
 def _fetch_description(client: AssayClient) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = client.service.get_openapi()
+        description: dict[str, Any] = client.service.get_openapi()
     except UnexpectedAnswer as error:
         raise InputError(f"{client.base_url} does not describe itself: {error}") from None
-    return found
+    return description
 
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        description = json.loads(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
         raise InputError(f"{path}: is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(description, dict):
         raise InputError(f"{path}: is not an OpenAPI document")
-    return found
+    return description
 
 
 def _show_changes(source: str, changes: tuple[Change, ...], broken: int) -> None:

@@ -66,9 +66,9 @@ def report_errors(*, as_json: bool = False) -> Iterator[None]:
         raise SystemExit(INTERRUPTED) from None
 
 
-def refuse_ignored(given: Mapping[str, object], why: str) -> None:
+def refuse_ignored(options: Mapping[str, object], why: str) -> None:
     """Raise InputError for options that are given and that nothing would read; `why` completes the sentence."""
-    ignored = ", ".join(name for name, value in given.items() if value is not None and value is not False)
+    ignored = ", ".join(name for name, value in options.items() if value is not None and value is not False)
     if ignored:
         raise InputError(f"{ignored} would be ignored: {why}; nothing was done")
 

@@ -80,10 +80,10 @@ def report_unreadable(client: "SyncPrefectClient") -> list[str]:
     """Name on stderr the runs that were left out of what was read, because Prefect cannot send them; returns their ids."""
     from prefect_assay.campaigns.runs.queries import unreadable_runs, why_unreadable
 
-    found = unreadable_runs(client)
-    for run_id in found:
+    run_ids = unreadable_runs(client)
+    for run_id in run_ids:
         print("Warning: flow run {} {}.".format(run_id, ". ".join(why_unreadable(run_id))), file=sys.stderr)
-    return [str(run_id) for run_id in found]
+    return [str(run_id) for run_id in run_ids]
 
 
 def check_client_variables() -> None:

@@ -40,9 +40,9 @@ def run_rehearsal(
     sequences = read_file(designs, reading)
     check_locally(sequences, assay, reading.designs_per_experiment)
     block = saved_account(account)
-    found = rehearse_account(block, sequences, assay, reading)
+    rehearsal = rehearse_account(block, sequences, assay, reading)
     try:
-        path.write_bytes(make_bundle(found, block, sequences))
+        path.write_bytes(make_bundle(rehearsal, block, sequences))
     except OSError as error:
         raise InputError(
             f"{path} can't be written ({error.strerror}); name another file with --bundle"
@@ -50,16 +50,16 @@ def run_rehearsal(
     if as_json:
         print_json(
             {
-                "account": asdict(found.account),
-                "ready": found.is_ready,
-                "steps": [asdict(step) for step in found.steps],
-                "fields": fields_as_json(found),
+                "account": asdict(rehearsal.account),
+                "ready": rehearsal.is_ready,
+                "steps": [asdict(step) for step in rehearsal.steps],
+                "fields": fields_as_json(rehearsal),
                 "bundle": str(path),
             }
         )
     else:
-        _show_rehearsal(found, path)
-    if not found.is_ready:
+        _show_rehearsal(rehearsal, path)
+    if not rehearsal.is_ready:
         raise SystemExit(FAILED)
 
 

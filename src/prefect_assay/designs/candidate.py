@@ -54,8 +54,8 @@ class Candidate(StoredModel):
 
 def parents_of(attributes: Mapping[str, str]) -> tuple[str, ...]:
     """The names of the parents in the designer's columns of one design."""
-    found = [(place, cell) for title, cell in attributes.items() if (place := _find_place(title)) is not None]
-    cell = min(found)[1] if found else ""
+    cells = [(place, cell) for title, cell in attributes.items() if (place := _find_place(title)) is not None]
+    cell = min(cells)[1] if cells else ""
     return tuple(name for part in cell.split(_SEPARATOR) if (name := part.strip()))
 
 

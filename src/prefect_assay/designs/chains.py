@@ -37,23 +37,23 @@ def choose_chains(rows: Rows, reading: ReadingOptions) -> None:
     """
     if reading.chain is None or rows.read.chain_taken:
         return
-    split = [at for at, residues in enumerate(rows.residues) if _SLASHED.fullmatch(residues)]
-    for at in split:
-        rows.residues[at] = rows.residues[at].replace("/", CHAIN_SEPARATOR)
+    split = [index for index, residues in enumerate(rows.residues) if _SLASHED.fullmatch(residues)]
+    for index in split:
+        rows.residues[index] = rows.residues[index].replace("/", CHAIN_SEPARATOR)
     if split:
         rows.notes.append(f"'/' separates the chains of {many(len(split), 'design')}")
     if not any(CHAIN_SEPARATOR in residues for residues in rows.residues):
         return
-    wanted = _list_numbers(reading.chain)
+    numbers = _list_numbers(reading.chain)
     before = len(set(rows.residues))
-    for at, text in enumerate(rows.residues):
+    for index, text in enumerate(rows.residues):
         chains = text.split(CHAIN_SEPARATOR)
-        if max(wanted) > len(chains):
+        if max(numbers) > len(chains):
             raise UnreadableFile(
-                f"sequence {quoted(rows.names[at])} has {many(len(chains), 'chain')}, and --chain is {reading.chain}",
-                rows.lines[at],
+                f"sequence {quoted(rows.names[index])} has {many(len(chains), 'chain')}, and --chain is {reading.chain}",
+                rows.lines[index],
             )
-        rows.residues[at] = CHAIN_SEPARATOR.join(chains[number - 1] for number in wanted)
+        rows.residues[index] = CHAIN_SEPARATOR.join(chains[number - 1] for number in numbers)
     if before > 1 and len(set(rows.residues)) == 1:
         raise UnreadableFile(
             f"chain {reading.chain} is the same in all designs: choose another one, with --chain (in a form: chain)"
@@ -71,7 +71,7 @@ def _list_numbers(chain: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, said: Sequence[str]) -> Pool:
+def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequence[str]) -> Pool:
     """The pool with its report, after a look at what the designs share.
 
     Raises:
@@ -85,16 +85,16 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, said: Sequenc
         cut = _cut_fused(pool, rows, reading, known, doubts)
     if cut is not None:
         pool, doubts = cut
-    found = [*rows.read.asked, *doubts.refused, *doubts.asked]
-    if found and not reading.as_is:
-        raise InvalidSequences([f"{pool.source}: {line}" for line in found])
-    said = [
-        *said,
-        *(f"kept: {line.partition(': is it')[0]}" for line in found),
+    objections = [*rows.read.asked, *doubts.refused, *doubts.asked]
+    if objections and not reading.as_is:
+        raise InvalidSequences([f"{pool.source}: {line}" for line in objections])
+    remarks = [
+        *remarks,
+        *(f"kept: {line.partition(': is it')[0]}" for line in objections),
         *doubts.said,
         *describe_mangled_names(pool.names),
     ]
-    return replace(pool, report=_make_report(pool, rows, said))
+    return replace(pool, report=_make_report(pool, rows, remarks))
 
 
 def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOptions) -> None:
@@ -108,10 +108,10 @@ def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOpti
         return
     designs = [item for item in sequences.items if not item.control]
     names, texts = [item.name for item in designs], [item.aa_string for item in designs]
-    found = find_doubts(
+    refusals = find_doubts(
         names, texts, [Known(CATALOG, chain) for chain in residues.split(CHAIN_SEPARATOR)]
     ).refused
-    catalog = [line for line in found if CATALOG in line]
+    catalog = [line for line in refusals if CATALOG in line]
     if catalog:
         raise InvalidSequences([f"{sequences.source}: {line}" for line in catalog])
 
@@ -140,8 +140,8 @@ def _find_doubts(pool: Pool, known: Sequence[Known], natives: Sequence[str]) -> 
     names: Sequence[str] = pool.names
     residues: Sequence[str] = pool.residues
     if pool.controls:
-        at = [at for at in range(len(pool)) if at not in pool.controls]
-        names, residues = [names[each] for each in at], [residues[each] for each in at]
+        indexes = [index for index in range(len(pool)) if index not in pool.controls]
+        names, residues = [names[index] for index in indexes], [residues[index] for index in indexes]
     plain = ["".join(native.split()).upper() for native in natives]
     return find_doubts(names, residues, known, plain)
 
@@ -150,10 +150,11 @@ def _cut_fused(
     pool: Pool, rows: Rows, reading: ReadingOptions, known: Sequence[Known], doubts: Doubts
 ) -> tuple[Pool, Doubts] | None:
     """Cut fused designs into the target and the rest; None if there is nothing to cut."""
-    wanted = _count_wanted_chains(reading)
+    part_number = _count_wanted_chains(reading)
     if doubts.refused:
         target = next(
-            (each.residues for each in known if any(each.what in line for line in doubts.refused)), None
+            (protein.residues for protein in known if any(protein.what in line for line in doubts.refused)),
+            None,
         )
         if target is None:
             return None
@@ -166,32 +167,36 @@ def _cut_fused(
             for residues in pool.residues
         ]
         what = f"the last {len(end)} residues, which all share ({end[:10]}...; give --target-sequence to cut at its first residue)"
-    elif doubts.asked or wanted == 1:
+    elif doubts.asked or part_number == 1:
         return None
     else:
         raise InvalidSequences(
             [f"{pool.source}: --chain is {reading.chain}, and the designs have one chain each; leave it out"]
         )
     short = next(
-        (at for at, found in enumerate(pieces) if len(found) < max(2, wanted) and at not in pool.controls),
+        (
+            index
+            for index, parts in enumerate(pieces)
+            if len(parts) < max(2, part_number) and index not in pool.controls
+        ),
         None,
     )
     if short is not None:
         raise InvalidSequences(
             [
                 (
-                    f"{pool.source}: sequence {quoted(pool.names[short])} has no part {wanted} as the others have; give such designs in a file "
+                    f"{pool.source}: sequence {quoted(pool.names[short])} has no part {part_number} as the others have; give such designs in a file "
                     f"of their own, or keep all of them with {KEEP}"
                 )
             ]
         )
     chosen = [
-        residues if at in pool.controls else found[wanted - 1]
-        for at, (residues, found) in enumerate(zip(pool.residues, pieces, strict=True))
+        residues if index in pool.controls else parts[part_number - 1]
+        for index, (residues, parts) in enumerate(zip(pool.residues, pieces, strict=True))
     ]
     if len(set(chosen)) == 1 and len(pool) > 1:
         raise InvalidSequences(
-            [f"{pool.source}: part {wanted} is the same in all designs; choose another one with --chain"]
+            [f"{pool.source}: part {part_number} is the same in all designs; choose another one with --chain"]
         )
     errors = SourceErrors(pool.source)
     again = Rows(
@@ -202,7 +207,7 @@ def _cut_fused(
         unpack=pool.unpack,
         controls=set(pool.controls),
         metadata=dict(pool.metadata),
-        notes=[*pool.notes, f"part {wanted} of each design was taken: cut from {what}"],
+        notes=[*pool.notes, f"part {part_number} of each design was taken: cut from {what}"],
     )
     again.lines.extend(range(1, len(pool) + 1))
     cut = check_rows(again, pool.source, errors, as_protein=reading.as_protein)
@@ -234,12 +239,12 @@ def describe_mangled_names(names: Sequence[str]) -> list[str]:
     starts = {start for start in {name[:_START] for name in names} if _MAY_BE.match(start)}
     if not starts:
         return []
-    found = [name for name in names if name[:_START] in starts and _MANGLED.fullmatch(name)]
-    if not found:
+    mangled = [name for name in names if name[:_START] in starts and _MANGLED.fullmatch(name)]
+    if not mangled:
         return []
-    names_shown = listed([*map(quoted, found)], _LISTED)
+    names_shown = listed([*map(quoted, mangled)], _LISTED)
     return [
-        f"{many(len(found), 'name looks', 'names look')} like dates, numbers or errors that a spreadsheet made of them: {names_shown}"
+        f"{many(len(mangled), 'name looks', 'names look')} like dates, numbers or errors that a spreadsheet made of them: {names_shown}"
     ]
 
 
@@ -247,7 +252,7 @@ _START: Final = 3  # letters, which many names have in common
 _MAY_BE = re.compile(rf"[0-9#]|{_MONTH}", re.IGNORECASE)
 
 
-def _make_report(pool: Pool, rows: Rows, said: Sequence[str]) -> ReadingReport:
+def _make_report(pool: Pool, rows: Rows, remarks: Sequence[str]) -> ReadingReport:
     read = rows.read
     return ReadingReport(
         format=read.format,
@@ -261,5 +266,5 @@ def _make_report(pool: Pool, rows: Rows, said: Sequence[str]) -> ReadingReport:
         renamed=tuple(read.renamed),
         renamed_count=read.renamed_count,
         notes=pool.notes,
-        doubts=tuple(said),
+        doubts=tuple(remarks),
     )

@@ -65,8 +65,8 @@ def find_doubts(
 ) -> Doubts:
     """Look at designs in upper case with `:` between chains; controls are not among them."""
     doubts = Doubts()
-    for each in known:
-        _look_for_target(names, residues, each, doubts)
+    for protein in known:
+        _look_for_target(names, residues, protein, doubts)
     explained = _refuse_native_chains(residues, natives, doubts)
     if not doubts.refused and len(residues) > 1:
         _look_at_chains(residues, explained, doubts)
@@ -79,21 +79,21 @@ def pick_evenly(items: Sequence[T], most: int = _SAMPLE) -> Sequence[T]:
     """At most so many, evenly over all of them."""
     if len(items) <= most:
         return items
-    return [items[at * (len(items) - 1) // (most - 1)] for at in range(most)]
+    return [items[number * (len(items) - 1) // (most - 1)] for number in range(most)]
 
 
 @lru_cache(maxsize=4 * _SAMPLE)  # each design of a sample is compared with several others
 def split_into_words(chain: str) -> frozenset[str]:
     """Every stretch of four residues."""
-    return frozenset(chain[at : at + WORD] for at in range(len(chain) - WORD + 1))
+    return frozenset(chain[start : start + WORD] for start in range(len(chain) - WORD + 1))
 
 
 def mark_covered(chain: str, other: frozenset[str]) -> list[bool]:
     """Which residues are in a stretch that the other protein also has."""
     mask = [False] * len(chain)
-    for at in range(len(chain) - WORD + 1):
-        if chain[at : at + WORD] in other:
-            mask[at : at + WORD] = [True] * WORD
+    for start in range(len(chain) - WORD + 1):
+        if chain[start : start + WORD] in other:
+            mask[start : start + WORD] = [True] * WORD
     return mask
 
 
@@ -107,14 +107,14 @@ def is_alike(chain: str, other: str) -> bool:
 
 def find_densest(mask: Sequence[bool]) -> tuple[int, int]:
     """The stretch that is mostly covered: at least two of three residues, and not extended by less."""
-    best, start, score, found = 0, 0, 0, (0, 0)
-    for at, hit in enumerate(mask):
+    best, start, score, stretch = 0, 0, 0, (0, 0)
+    for index, hit in enumerate(mask):
         if score <= 0:
-            start, score = at, 0
+            start, score = index, 0
         score += 1 if hit else -2
         if score > best:
-            best, found = score, (start, at + 1)
-    return found
+            best, stretch = score, (start, index + 1)
+    return stretch
 
 
 # -- the target
@@ -124,22 +124,24 @@ def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known
     target = known.residues
     if len(target) < _PEPTIDE:
         return
-    found = [at for at, text in enumerate(residues) if is_in(text, target)]
-    if not found:
+    indexes = [index for index, text in enumerate(residues) if is_in(text, target)]
+    if not indexes:
         return
-    listed = _join_names([names[at] for at in found])
-    where = {_describe_place(residues[at], target) for at in found}
+    listed = _join_names([names[index] for index in indexes])
+    where = {_describe_place(residues[index], target) for index in indexes}
     place = where.pop() if len(where) == 1 else "a chain or a part"
-    line = f"{place} of {len(found):,} of {many(len(residues), 'design')} is {known.what} ({_describe_chain(target)}): {listed}"
+    line = f"{place} of {len(indexes):,} of {many(len(residues), 'design')} is {known.what} ({_describe_chain(target)}): {listed}"
     doubts.refused.append(
-        f"{line}. {CHAIN.format(_other_chain(residues[found[0]], target))} orders the rest, {KEEP} all of it, "
+        f"{line}. {CHAIN.format(_other_chain(residues[indexes[0]], target))} orders the rest, {KEEP} all of it, "
         "or leave these designs out"
     )
 
 
 def is_in(design: str, target: str) -> bool:
     """Whether a chain or a part of a design is the target, with small differences."""
-    if not any(target[at : at + _TILE] in design for at in range(0, len(target) - _TILE + 1, _TILE // 2)):
+    if not any(
+        target[start : start + _TILE] in design for start in range(0, len(target) - _TILE + 1, _TILE // 2)
+    ):
         return False
     return any(find_target_in_chain(chain, target) for chain in design.split(CHAIN_SEPARATOR))
 
@@ -147,8 +149,8 @@ def is_in(design: str, target: str) -> bool:
 def find_target_in_chain(chain: str, target: str) -> tuple[int, int] | None:
     """Start and end of the target in a chain, or None. Tags and fusion partners count only if the target is one."""
     if len(target) < SHARED_FROM:
-        at = chain.find(target)
-        return None if at < 0 else (at, at + len(target))
+        position = chain.find(target)
+        return None if position < 0 else (position, position + len(target))
     without_parts = _without_parts(target)
     words = split_into_words(
         without_parts if sum(letter != "-" for letter in without_parts) >= SHARED_FROM else target
@@ -180,10 +182,10 @@ def _extend_to_target_ends(chain: str, target: str, start: int, end: int) -> tup
 
 def _describe_place(design: str, target: str) -> str:
     chains = design.split(CHAIN_SEPARATOR)
-    at = next(at for at, chain in enumerate(chains) if find_target_in_chain(chain, target))
-    start, end = find_target_in_chain(chains[at], target) or (0, 0)
+    index = next(index for index, chain in enumerate(chains) if find_target_in_chain(chain, target))
+    start, end = find_target_in_chain(chains[index], target) or (0, 0)
     if len(chains) > 1:
-        return f"chain {at + 1}"
+        return f"chain {index + 1}"
     if start <= _LOOSE and len(design) - end <= _LOOSE:
         return "the whole"
     return "the beginning" if start <= _LOOSE else "the end" if len(design) - end <= _LOOSE else "a part"
@@ -193,7 +195,7 @@ def _other_chain(design: str, target: str) -> str:
     """The number of the chain or piece that is not the target."""
     pieces = pieces_of(design, target)
     return next(
-        (str(at + 1) for at, piece in enumerate(pieces) if not find_target_in_chain(piece, target)), "N"
+        (str(index + 1) for index, piece in enumerate(pieces) if not find_target_in_chain(piece, target)), "N"
     )
 
 
@@ -202,10 +204,10 @@ def pieces_of(design: str, target: str) -> list[str]:
     chains = design.split(CHAIN_SEPARATOR)
     if len(chains) > 1:
         return chains
-    found = find_target_in_chain(design, target)
-    if found is None:
+    span = find_target_in_chain(design, target)
+    if span is None:
         return chains
-    start, end = found
+    start, end = span
     return [piece for piece in (design[:start], design[start:end], design[end:]) if piece]
 
 
@@ -251,7 +253,7 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
     asked = False
     antibody: str | None = None
     is_pair = max(map(len, designs)) == 2  # noqa: PLR2004 - of more chains, two may be an antibody that is the target
-    for chain in sorted(shared, key=lambda each: -len(each)):
+    for chain in sorted(shared, key=lambda sequence: -len(sequence)):
         kind = classify_antibody_chain(chain)
         where = next(chains.index(chain) + 1 for chains in designs if chain in chains)
         line = f"chain {where} is the same in {_format_share(counts[chain], len(designs))} ({_describe_chain(chain)})"
@@ -275,8 +277,8 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
 def _is_pairing(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool:
     """Whether the chain's partners are antibody chains of the other kind."""
     beside = [other for chains in pick_evenly(designs) for other in chains if other != chain]
-    found = sum(classify_antibody_chain(other) == kind for other in beside)
-    return found >= _MOST * len(beside) / 2 and found > 0
+    count = sum(classify_antibody_chain(other) == kind for other in beside)
+    return count >= _MOST * len(beside) / 2 and count > 0
 
 
 def _look_at_similar_chains(
@@ -290,25 +292,27 @@ def _look_at_similar_chains(
         if not others:
             return
         alike = [
-            [_measure_likeness(reference[at], split_into_words(chains[at])) for chains in others]
-            for at in range(usual)
+            [_measure_likeness(reference[index], split_into_words(chains[index])) for chains in others]
+            for index in range(usual)
         ]
         # Of antibodies the frameworks are alike.
         limits = [_MOST if classify_antibody_chain(chain) else _UNRELATED for chain in reference]
         varied = [
-            at for at in range(usual) if sum(each < limits[at] for each in alike[at]) >= _PAIRS * len(others)
+            index
+            for index in range(usual)
+            if sum(likeness < limits[index] for likeness in alike[index]) >= _PAIRS * len(others)
         ]
-        for at in range(usual):
+        for index in range(usual):
             if (
-                at in varied
+                index in varied
                 or not varied
-                or reference[at] in shared
-                or classify_antibody_chain(reference[at])
+                or reference[index] in shared
+                or classify_antibody_chain(reference[index])
             ):
                 continue
-            if sum(each >= _ALIKE for each in alike[at]) >= _MOST * len(others):
-                line = f"chain {at + 1} is nearly the same in all {len(designs):,} designs ({_describe_chain(reference[at])})"
-                doubts.asked.append(_name_chain(line, _list_other_chains(residues, at + 1)))
+            if sum(likeness >= _ALIKE for likeness in alike[index]) >= _MOST * len(others):
+                line = f"chain {index + 1} is nearly the same in all {len(designs):,} designs ({_describe_chain(reference[index])})"
+                doubts.asked.append(_name_chain(line, _list_other_chains(residues, index + 1)))
                 return
 
 
@@ -336,8 +340,8 @@ def _look_at_ends(residues: Sequence[str], doubts: Doubts) -> None:
         columns = [("", [text for text in residues if CHAIN_SEPARATOR not in text])]
         chains = [text.split(CHAIN_SEPARATOR) for text in pick_evenly(residues) if CHAIN_SEPARATOR in text]
     columns += [
-        (f" of chain {at + 1}", [each[at] for each in chains if len(each) > at])
-        for at in range(max(map(len, chains), default=0))
+        (f" of chain {index + 1}", [design[index] for design in chains if len(design) > index])
+        for index in range(max(map(len, chains), default=0))
     ]
     for which, texts in columns:
         if len(texts) < 2:  # noqa: PLR2004 - a single design shares nothing
@@ -347,9 +351,11 @@ def _look_at_ends(residues: Sequence[str], doubts: Doubts) -> None:
         for reference in dict.fromkeys((sample[0], sample[len(sample) // 2], sample[-1])):
             others = [text for text in sample if text != reference]
             near = [text for text in others if len(known[reference] & known[text]) >= _WORDS_IN_COMMON]
-            found = [shared for other in near if (shared := _find_shared_end(reference, other, known[other]))]
-            if found and len(found) >= max(1, _PAIRS * len(others)):
-                part = _find_median(reference, found)
+            stretches = [
+                shared for other in near if (shared := _find_shared_end(reference, other, known[other]))
+            ]
+            if stretches and len(stretches) >= max(1, _PAIRS * len(others)):
+                part = _find_median(reference, stretches)
                 sharing = 1 + sum(_has_part(other, part) for other in others)
                 if sharing >= _MOST * len(sample):
                     _ask_about_end(reference, part, texts, which, doubts)
@@ -382,26 +388,27 @@ def _find_shared_end(reference: str, other: str, known: frozenset[str]) -> _Shar
 def _are_variants(chain: str, other: str) -> bool:
     """Whether a third of the residues that differ in words are the same at their places, from either end."""
     mask = mark_covered(chain, split_into_words(other))
-    open_to = [at for at, hit in enumerate(mask) if not hit]
+    open_to = [index for index, hit in enumerate(mask) if not hit]
     shift = len(other) - len(chain)
     same = (
-        sum(0 <= at + by < len(other) and chain[at] == other[at + by] for at in open_to) for by in {0, shift}
+        sum(0 <= index + by < len(other) and chain[index] == other[index + by] for index in open_to)
+        for by in {0, shift}
     )
     return max(same) >= _RELATED * len(open_to)
 
 
 def _is_explained(chain: str, start: int, end: int, mask: Sequence[bool]) -> bool:
     """Whether fewer than thirty of the shared residues are not known parts."""
-    open_to = [start <= at < end and hit for at, hit in enumerate(mask)]
+    open_to = [start <= index < end and hit for index, hit in enumerate(mask)]
     for part in known_parts(chain):
         open_to[part.start : part.end] = [False] * (part.end - part.start)
     return sum(open_to) < SHARED_FROM
 
 
-def _find_median(reference: str, found: Sequence[_Shared]) -> str:
+def _find_median(reference: str, stretches: Sequence[_Shared]) -> str:
     """The median of the stretches."""
-    start = sorted(each.start for each in found)[len(found) // 2]
-    end = sorted(each.end for each in found)[len(found) // 2]
+    start = sorted(stretch.start for stretch in stretches)[len(stretches) // 2]
+    end = sorted(stretch.end for stretch in stretches)[len(stretches) // 2]
     return reference[start:end]
 
 
@@ -484,7 +491,7 @@ def _name_chain(line: str, chain: str, exact: str = "") -> str:
 def _list_other_chains(residues: Sequence[str], where: int) -> str:
     """The other chains, as the option takes them."""
     number = max(text.count(CHAIN_SEPARATOR) for text in pick_evenly(residues)) + 1
-    return ",".join(str(at) for at in range(1, number + 1) if at != where)
+    return ",".join(str(chain_number) for chain_number in range(1, number + 1) if chain_number != where)
 
 
 def _format_share(count: int, number: int) -> str:

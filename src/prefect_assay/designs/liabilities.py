@@ -50,13 +50,13 @@ def design_warnings(designs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     Args:
         designs: pairs of name and residues, upper case, chains separated by a colon.
     """
-    given = list(designs)
+    pairs = list(designs)
     lines = []
     for has, what in _KINDS:
-        found = [name for name, residues in given if has(residues)]
-        if found:
-            named = listed([*map(quoted, found)], _LISTED)
+        names = [name for name, residues in pairs if has(residues)]
+        if names:
+            named = listed([*map(quoted, names)], _LISTED)
             lines.append(
-                f"{len(found)} of {many(len(given), 'design')} {'has' if len(found) == 1 else 'have'} {what}: {named}"
+                f"{len(names)} of {many(len(pairs), 'design')} {'has' if len(names) == 1 else 'have'} {what}: {named}"
             )
     return tuple(lines)

@@ -47,7 +47,9 @@ _LONG: Final = {
     "VTAAGITLGMDELYK",
 }
 _WORDS: Final = {
-    text[at : at + _WORD]: name for name, text in _LONG.items() for at in range(len(text) - _WORD + 1)
+    text[start : start + _WORD]: name
+    for name, text in _LONG.items()
+    for start in range(len(text) - _WORD + 1)
 }
 # A variable domain: its two cysteines, the tryptophan between them, and the J segment's WG-G of heavy or FG-G of light chains.
 _JOINING = re.compile("[WF]G.G[ST]")  # which most chains do not have
@@ -76,24 +78,24 @@ class Part:
 
 def known_parts(chain: str) -> list[Part]:
     """Tags, linkers, fusion partners and constant domains, with the hinges between these."""
-    found = [
+    tags = [
         Part(name, *match.span())
         for name, pattern in _TAGS
         for match in pattern.finditer(chain)
         if name != "linker" or len(match.group()) >= _WORD
     ]
-    return [*found, *_find_constructs(chain), *_constant_domains(chain)]
+    return [*tags, *_find_constructs(chain), *_constant_domains(chain)]
 
 
 def _find_constructs(chain: str) -> Iterator[Part]:
     """A part for each known construct whose words occur, from its first word to its last."""
     places = range(len(chain) - _WORD + 1)
-    if not any(chain[at : at + _WORD] in _WORDS for at in places[::_STEP]):
+    if not any(chain[start : start + _WORD] in _WORDS for start in places[::_STEP]):
         return
     hits: dict[str, list[int]] = {}
-    for at in places:
-        if name := _WORDS.get(chain[at : at + _WORD]):
-            hits.setdefault(name, []).append(at)
+    for start in places:
+        if name := _WORDS.get(chain[start : start + _WORD]):
+            hits.setdefault(name, []).append(start)
     for name, starts in hits.items():
         yield Part(name, starts[0], starts[-1] + _WORD)
 
@@ -111,13 +113,13 @@ def _constant_domains(chain: str) -> Iterator[Part]:
 
 def variable_domains(chain: str) -> list[Part]:
     """The antibody domains of a chain, called `heavy` and `light`."""
-    found: list[Part] = []
+    domains: list[Part] = []
     if not _JOINING.search(chain):
-        return found
+        return domains
     for match in _VARIABLE.finditer(chain[:_LOOKED_AT]):
         kind = "heavy" if match[1] == "W" else "light"
-        found.append(Part(kind, max(0, match.start() - _BEFORE), min(len(chain), match.end() + _BEHIND)))
-    return found
+        domains.append(Part(kind, max(0, match.start() - _BEFORE), min(len(chain), match.end() + _BEHIND)))
+    return domains
 
 
 def classify_antibody_chain(chain: str) -> Literal["heavy", "light"] | None:

@@ -25,16 +25,16 @@ def pool_of(candidates: Iterable[Candidate], source: str = PROPOSED) -> Pool:
         InvalidSequences: every error with its place.
     """
     rows, errors = Rows(limit=_LIMIT, unpack=json.loads), SourceErrors(source)
-    for at, candidate in enumerate(candidates):
-        rows.lines.append(at + 1)
+    for index, candidate in enumerate(candidates):
+        rows.lines.append(index + 1)
         rows.names.append(candidate.name.strip())
         rows.residues.append(candidate.sequence)
-        own = candidate.attributes()
-        rows.extras.append(json.dumps(own) if own else "")
+        attributes = candidate.attributes()
+        rows.extras.append(json.dumps(attributes) if attributes else "")
         if candidate.control:
-            rows.controls.add(at)
+            rows.controls.add(index)
         if candidate.metadata:
-            rows.metadata[at] = dict(candidate.metadata)
+            rows.metadata[index] = dict(candidate.metadata)
     if not rows.names:
         errors.add("no sequences; propose at least one design")
     pool = check_rows(rows, source, errors)

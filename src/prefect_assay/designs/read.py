@@ -107,9 +107,9 @@ def _read_stream(
     mutated = check_mutations(rows.read.mutations or rows.names, rows.residues)
     if mutated.refused and not reading.as_is:
         raise errors.stop(mutated.refused)
-    said = [line for line in (mutated.refused, mutated.said) if line]
+    remarks = [line for line in (mutated.refused, mutated.said) if line]
     pool = check_rows(rows, source, errors, as_protein=reading.as_protein)
     errors.check()
     if pool.duplicates:
         ask_about_repeated(rows)
-    return settle_chains(pool, rows, reading, said)
+    return settle_chains(pool, rows, reading, remarks)

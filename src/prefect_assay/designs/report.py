@@ -21,7 +21,7 @@ def order_lines(designs: Sequences | Pool) -> tuple[str, ...]:
         names: Sequence[str] = [item.name for item in designs.items]
         residues: Sequence[str] = [item.aa_string for item in designs.items]
         controls = sum(item.control for item in designs.items)
-        duplicates = [(each.name, each.same_as) for each in designs.duplicates]
+        duplicates = [(duplicate.name, duplicate.same_as) for duplicate in designs.duplicates]
     else:
         names, residues, controls = designs.names, designs.residues, len(designs.controls)
         duplicates = list(designs.duplicates)
@@ -41,15 +41,17 @@ def order_lines(designs: Sequences | Pool) -> tuple[str, ...]:
 def _describe_sizes(residues: Sequence[str], controls: int) -> Iterator[str]:
     lengths = [len(text) - text.count(CHAIN_SEPARATOR) for text in residues]
     chains = Counter(text.count(CHAIN_SEPARATOR) + 1 for text in residues)
-    each = "; ".join(f"{count:,} with {many(number, 'chain')}" for number, count in sorted(chains.items()))
+    chain_counts = "; ".join(
+        f"{count:,} with {many(number, 'chain')}" for number, count in sorted(chains.items())
+    )
     of_them = f", of them {many(controls, 'control')}" if controls else ""
-    alike = f"{many(max(chains), 'chain')} each" if len(chains) == 1 else each
+    alike = f"{many(max(chains), 'chain')} each" if len(chains) == 1 else chain_counts
     yield (f"{many(len(residues), 'design')}{of_them}: {_format_span(lengths)}; {alike}")
     if max(chains) > 1:
         several = [text.split(CHAIN_SEPARATOR) for text in residues if CHAIN_SEPARATOR in text]
-        for at in range(max(chains)):
-            found = [len(parts[at]) for parts in several if at < len(parts)]
-            yield f"chain {at + 1}: {min(found)} to {max(found)} residues; all chains are ordered"
+        for index in range(max(chains)):
+            chain_lengths = [len(parts[index]) for parts in several if index < len(parts)]
+            yield f"chain {index + 1}: {min(chain_lengths)} to {max(chain_lengths)} residues; all chains are ordered"
 
 
 def _format_span(lengths: Sequence[int]) -> str:
@@ -89,7 +91,7 @@ def _describe_dropped(report: ReadingReport, duplicates: Sequence[tuple[str, str
         listed = ", ".join(f"{quoted(name)} (same as {quoted(kept)})" for name, kept in duplicates[:_SHOWN])
         yield f"{many(len(duplicates), 'duplicate is', 'duplicates are')} left out: {listed}{_format_more(len(duplicates))}"
     if report.left_out_count:
-        listed = ", ".join(f"{quoted(each.name)} ({each.reason})" for each in report.left_out[:_SHOWN])
+        listed = ", ".join(f"{quoted(record.name)} ({record.reason})" for record in report.left_out[:_SHOWN])
         yield f"{many(report.left_out_count, 'record is', 'records are')} left out: {listed}{_format_more(report.left_out_count)}"
     if report.renamed_count:
         listed = ", ".join(

@@ -147,8 +147,8 @@ def predictions_first(titles: Iterable[str]) -> tuple[str, ...]:
         else:
             places.append((kind in seen, kind))
             seen.add(kind)
-    order = sorted(range(len(kept)), key=lambda at: (*places[at], at))
-    return tuple(kept[at] for at in order)
+    order = sorted(range(len(kept)), key=lambda index: (*places[index], index))
+    return tuple(kept[index] for index in order)
 
 
 def read_score(cell: str) -> float | None:
@@ -180,20 +180,20 @@ def _kind_of(title: str) -> int | None:
 
 def _read_words(words: tuple[str, ...]) -> tuple[list[int], list[str]]:
     """The kinds that words name, the longest names first, and the words that name none."""
-    kinds, others, at = [], [], 0
-    while at < len(words):
-        length = next((n for n in range(_LONGEST, 0, -1) if _join_words(words, at, n) in _BY_WORD), 0)
-        word = _join_words(words, at, length)
+    kinds, others, start = [], [], 0
+    while start < len(words):
+        length = next((n for n in range(_LONGEST, 0, -1) if _join_words(words, start, n) in _BY_WORD), 0)
+        word = _join_words(words, start, length)
         if length and word != "rank":
             kinds.append(_BY_WORD[word])
         else:
-            others.append(words[at])
-        at += length or 1
+            others.append(words[start])
+        start += length or 1
     return kinds, others
 
 
-def _join_words(words: tuple[str, ...], at: int, length: int) -> str:
-    return "".join(words[at : at + length]) if at + length <= len(words) else ""
+def _join_words(words: tuple[str, ...], start: int, length: int) -> str:
+    return "".join(words[start : start + length]) if start + length <= len(words) else ""
 
 
 def _normalize_title(title: str) -> str:

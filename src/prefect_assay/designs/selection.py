@@ -212,8 +212,8 @@ class Selection:
 
     def counts(self) -> dict[Fate, int]:
         """The number of candidates of each fate, without those that none had."""
-        found = Counter(self.fates)
-        return {fate: found[place] for place, fate in enumerate(FATES) if found[place]}
+        tally = Counter(self.fates)
+        return {fate: tally[place] for place, fate in enumerate(FATES) if tally[place]}
 
     @property
     def price_cents(self) -> int | None:

@@ -40,12 +40,12 @@ def make_stack_environment(folder: Path, api_url: str, extra: Mapping[str, str])
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
-    own = {
+    variables = {
         "PREFECT_HOME": str(folder / "prefect"),
         "PREFECT_API_URL": api_url,
         "TMPDIR": str(temporary),  # Prefect leaves folders there
     }
-    return {**inherited, **_POLLING, **_QUIET, **own, **extra}
+    return {**inherited, **_POLLING, **_QUIET, **variables, **extra}
 
 
 class StackDatabase:

@@ -157,8 +157,8 @@ def _start_of(pid: object) -> str:
         if os.path.isdir("/proc/self"):  # noqa: PTH112
             return ""
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
-    return "" if said.startswith("Z") else said.partition(" ")[2]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    return "" if output.startswith("Z") else output.partition(" ")[2]
 
 
 if __name__ == "__main__":

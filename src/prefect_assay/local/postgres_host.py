@@ -52,16 +52,16 @@ class Programs:
 def find_programs(version: int | None = None, *, oldest: int = OLDEST) -> Programs:
     """The newest programs of the system, else the wheel's; of one major version, or any from `oldest`."""
     for folders in (_of_the_system(), _of_the_wheel()):
-        found = [
+        candidates = [
             p
             for p in map(_find_programs, folders)
             if p and p.version >= oldest and version in {None, p.version}
         ]
-        if found:
-            return max(found, key=lambda programs: programs.version)
-    wanted = f"of version {version}" if version else f"of version {oldest} or newer"
+        if candidates:
+            return max(candidates, key=lambda programs: programs.version)
+    requirement = f"of version {version}" if version else f"of version {oldest} or newer"
     raise ConfigurationError(
-        f"there are no PostgreSQL programs {wanted} on this machine; install PostgreSQL, or its programs for this "
+        f"there are no PostgreSQL programs {requirement} on this machine; install PostgreSQL, or its programs for this "
         "package with: pip install 'prefect-assay[server]'"
     )
 
@@ -75,8 +75,8 @@ def _of_the_system() -> Iterator[Path]:
 
 
 def _of_the_wheel() -> Iterator[Path]:
-    found = find_spec(_WHEEL)
-    for folder in (found.submodule_search_locations or ()) if found else ():
+    spec = find_spec(_WHEEL)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
         yield Path(folder) / "pginstall" / "bin"
 
 
@@ -84,12 +84,12 @@ def _find_programs(folder: Path) -> Programs | None:
     if not all((folder / name).is_file() for name in _NEEDED):
         return None
     try:
-        said = subprocess.run(  # noqa: S603 - PostgreSQL's own program
+        output = subprocess.run(  # noqa: S603 - PostgreSQL's own program
             [folder / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=10
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None  # built for another system
-    match = _VERSION.search(said)
+    match = _VERSION.search(output)
     version = int(match[1]) if match else 0
     return Programs(folder, version) if version >= OLDEST else None
 

@@ -121,9 +121,9 @@ def find_or_create(
         if state.ordered is None:
             ordering.adopt_listed()
             state = ledger.read()
-        found = find_order(api, ledger)
-        if found is not None:
-            return found
+        order = find_order(api, ledger)
+        if order is not None:
+            return order
         if state.open_attempts:
             error = ordering.search_until_listed()
             if error is not None:
@@ -292,8 +292,8 @@ class _Ordering:
 
     def record_created(self, record: Experiment, invoice_id: str | None, url: str | None) -> Order:
         """Record a created experiment. If an older one has the key, that is the order, and this one is surplus."""
-        own = Ordered(experiment_id=record.id, invoice_id=invoice_id)
-        self.ledger.record(lambda state: None if state.ordered else own)
+        ordered = Ordered(experiment_id=record.id, invoice_id=invoice_id)
+        self.ledger.record(lambda state: None if state.ordered else ordered)
         with suppress(*_UNREAD, OrderMismatch):  # the search is repeated before money is committed
             recheck_order(self.api, self.spec, self.ledger)
         record_surplus(self.ledger, [record.id])
@@ -368,8 +368,8 @@ class _Ordering:
                 return None
             pending = pending or named.pending
         others = state.model_copy(update={"named": ()})  # those are compared
-        found = the_order(self.api, self.ledger.order_key, self.spec, others)
-        if found:
-            adopt_experiment(self.ledger, found[0].id)
-            record_surplus(self.ledger, [e.id for e in found])
-        return None if found else pending
+        experiments = the_order(self.api, self.ledger.order_key, self.spec, others)
+        if experiments:
+            adopt_experiment(self.ledger, experiments[0].id)
+            record_surplus(self.ledger, [e.id for e in experiments])
+        return None if experiments else pending

@@ -163,25 +163,25 @@ def the_order(api: AssayClient, key: str, spec: ExperimentSpec, state: OrderStat
     Raises:
         OrderMismatch: a person has to say which experiment, if any, is the order.
     """
-    found = find_carriers(api, key, spec, (*state.surplus, *state.others), state.named)
-    proven = [one.row for one in found if one.evidence.proves_identity(spec)]
-    if len(proven) == len(found):
+    carriers = find_carriers(api, key, spec, (*state.surplus, *state.others), state.named)
+    proven = [one.row for one in carriers if one.evidence.proves_identity(spec)]
+    if len(proven) == len(carriers):
         return proven
-    if len(found) == 1 and found[0].is_made_by(state):
-        return [found[0].row]
-    raise ask_which_order(key, found)
+    if len(carriers) == 1 and carriers[0].is_made_by(state):
+        return [carriers[0].row]
+    raise ask_which_order(key, carriers)
 
 
-def ask_which_order(key: str, found: Sequence[Found]) -> OrderMismatch:
+def ask_which_order(key: str, carriers: Sequence[Found]) -> OrderMismatch:
     """The question which of some experiments is the order."""
-    lines = "; ".join(f"{one.row.code} ({one.why})" for one in found)
-    plural = len(found) > 1
+    lines = "; ".join(f"{one.row.code} ({one.why})" for one in carriers)
+    plural = len(carriers) > 1
     return OrderMismatch(
         f"{'experiments carry' if plural else 'an experiment carries'} the order key {search_token(key)}, and whether "
         f"{'one of them' if plural else 'it'} is this order is not certain: {lines}. Nothing is ordered, confirmed or paid. "
         "A run of a deployment asks a person which one it is; or look at it in the portal, and ask the laboratory",
         candidates=tuple(
-            Candidate(one.row.id, one.row.code, one.row.experiment_url, one.why) for one in found
+            Candidate(one.row.id, one.row.code, one.row.experiment_url, one.why) for one in carriers
         ),
     )
 
@@ -247,8 +247,8 @@ def record_choice(ledger: OrderLedger, chosen: str | None, candidates: Sequence[
 
 
 def _is_known(state: OrderState, experiment_id: str) -> bool:
-    own = state.ordered.experiment_id if state.ordered else None
-    return experiment_id in {own, *state.surplus, *state.others}
+    ordered_id = state.ordered.experiment_id if state.ordered else None
+    return experiment_id in {ordered_id, *state.surplus, *state.others}
 
 
 def recheck_order(api: AssayClient, spec: ExperimentSpec, ledger: OrderLedger) -> str:
@@ -290,8 +290,8 @@ def recheck_order(api: AssayClient, spec: ExperimentSpec, ledger: OrderLedger) -
     doubtful = [one for one in others if not one.evidence.proves_identity(spec)]
     if doubtful:
         raise ask_which_order(ledger.order_key, [Found(known, evidence(spec, known)), *doubtful])
-    found = sorted((known, *(one.row for one in others)), key=_rank_seniority)
-    first = found[0]
+    experiments = sorted((known, *(one.row for one in others)), key=_rank_seniority)
+    first = experiments[0]
     if first.id != current and first.id not in state.surplus:
         ledger.record(
             lambda now: (
@@ -300,7 +300,7 @@ def recheck_order(api: AssayClient, spec: ExperimentSpec, ledger: OrderLedger) -
                 else Surplus(experiment_id=current, kept=first.id)
             )
         )
-    record_surplus(ledger, [e.id for e in found])
+    record_surplus(ledger, [e.id for e in experiments])
     ordered = ledger.state.ordered
     return ordered.experiment_id if ordered else current
 

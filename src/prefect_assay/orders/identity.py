@@ -114,14 +114,14 @@ class Evidence:
         return not self.differs and needed <= self.equal
 
 
-def evidence(spec: ExperimentSpec, found: ExperimentSummary) -> Evidence:
+def evidence(spec: ExperimentSpec, experiment: ExperimentSummary) -> Evidence:
     """Compare what the service's record shows of an experiment with a specification.
 
     The contract does not show the record (2.1): each field is read wherever it may be, in any of its published forms.
     Only the fields of the specification's type are compared; case, order and defaults make no difference.
     """
     ours = normalize_spec(spec)
-    record, unread = _split_readable_parts(found)
+    record, unread = _split_readable_parts(experiment)
     equal, differs = set(), []
     # The service may add parameters of its own.
     single = [name for name in ours if name not in {"sequences", "parameters"}]
@@ -140,10 +140,10 @@ def evidence(spec: ExperimentSpec, found: ExperimentSummary) -> Evidence:
     return Evidence(frozenset(equal), tuple(differs), tuple(unread))
 
 
-def _split_readable_parts(found: ExperimentSummary) -> tuple[dict[str, Any], list[str]]:
+def _split_readable_parts(experiment: ExperimentSummary) -> tuple[dict[str, Any], list[str]]:
     """The record's fields, those of its specification first, and the parts that cannot be read."""
-    top = found.model_dump(mode="json", exclude={"experiment_spec"}, exclude_none=True)
-    inner = found.experiment_spec if isinstance(found, Experiment) else None
+    top = experiment.model_dump(mode="json", exclude={"experiment_spec"}, exclude_none=True)
+    inner = experiment.experiment_spec if isinstance(experiment, Experiment) else None
     if isinstance(inner, dict):
         return {**top, **{name: value for name, value in inner.items() if value is not None}}, []
     return top, [] if inner is None else ["experiment_spec"]

@@ -125,12 +125,12 @@ class _Service:
     def check_order(self, ledger: OrderLedger) -> OrderCheck:
         known = item_of(ledger)
         try:
-            found = self._find_experiment(ledger)
-            if found is not None:
-                invoice = self._find_invoice(found)
+            experiment = self._find_experiment(ledger)
+            if experiment is not None:
+                invoice = self._find_invoice(experiment)
                 if invoice is not None and is_invoice_paid(invoice.status) and ledger.state.settled is None:
-                    self._require_paid_again(found)
-                return self._judge_order(ledger, found, invoice)
+                    self._require_paid_again(experiment)
+                return self._judge_order(ledger, experiment, invoice)
             return OrderCheck(
                 ledger, known and known.model_copy(update={"amount_cents": None, "remark": _NOT_SHOWN})
             )
@@ -208,14 +208,14 @@ class _Service:
             )
 
     def _read_invoices_by_experiment(self) -> Mapping[str, list[Invoice]]:
-        found: defaultdict[str, list[Invoice]] = defaultdict(list)
+        invoices: defaultdict[str, list[Invoice]] = defaultdict(list)
         try:
             for row in self.api.invoices.iterate():
                 if row.experiment_id:
-                    found[row.experiment_id].append(row)
+                    invoices[row.experiment_id].append(row)
         except AssayError:
             return {}  # no part of the contract: each experiment shows its own
-        return found
+        return invoices
 
     def _judge_order(
         self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None

@@ -125,13 +125,13 @@ def _rewrite_no_proxy_entry(entry: str) -> str | None:
             parts = urlsplit(entry)
             return entry if parts.hostname and parts.port != 0 and entry.isascii() else None
         return None
-    found = _BRACKETED.fullmatch(entry)
-    address = found["address"] if found else entry
+    match = _BRACKETED.fullmatch(entry)
+    address = match["address"] if match else entry
     try:
         ipaddress.IPv6Address(address)
     except ValueError:
         return None
-    return f"all://[{address}]{found['port']}" if found and found["port"] else address
+    return f"all://[{address}]{match['port']}" if match and match["port"] else address
 
 
 def _name_of(variable: str) -> str:

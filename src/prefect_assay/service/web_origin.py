@@ -105,10 +105,10 @@ class OwnPagesOnly:
                 "document",
             )
             return foreign_site and not (followed and method in {"GET", "HEAD"})
-        found = _ORIGIN.fullmatch(origins[0]) if len(origins) == 1 else None
-        if found is None:  # "null" too
+        match = _ORIGIN.fullmatch(origins[0]) if len(origins) == 1 else None
+        if match is None:  # "null" too
             return True
-        scheme, name, port = found[1].lower(), _normal(found[2]), found[3]
+        scheme, name, port = match[1].lower(), _normal(match[2]), match[3]
         same_port = int(port or _PORTS[scheme]) == (host.port or _PORTS[scheme])
         if (
             name == host.name
@@ -119,8 +119,8 @@ class OwnPagesOnly:
 
 def _host(values: list[str]) -> _Host | None:
     """The one `Host` header; None without a valid one, or with several."""
-    found = _HOST.fullmatch(values[0]) if len(values) == 1 else None
-    return _Host(_normal(found[1]), int(found[2]) if found[2] else None) if found else None
+    match = _HOST.fullmatch(values[0]) if len(values) == 1 else None
+    return _Host(_normal(match[1]), int(match[2]) if match[2] else None) if match else None
 
 
 def _normal(name: str) -> str:

@@ -135,8 +135,8 @@ def prove(
         SignatureError: it is not genuine. Its `reason` is `unsigned`, `signature`, `too_old`, `ahead` or `label`.
     """
     words = words or WireWords()
-    given = {str(name).lower(): value for name, value in headers.items()}
-    signed_by = _signed_by(body, _claims(headers, _header(given, words, "Signature"), words), secrets)
+    lower_headers = {str(name).lower(): value for name, value in headers.items()}
+    signed_by = _signed_by(body, _claims(headers, _header(lower_headers, words, "Signature"), words), secrets)
     earlier = status_change(body, now)
     if earlier is not None:  # its headers are not described
         delivery, timed = earlier
@@ -144,12 +144,12 @@ def prove(
         return Proof(delivery, signed_by, timed=timed)
     delivery = _parse(body)
     check_time(delivery.timestamp, now, tolerance)
-    return Proof(delivery, signed_by, remarks=_remarks(delivery, given, words))
+    return Proof(delivery, signed_by, remarks=_remarks(delivery, lower_headers, words))
 
 
-def _header(given: Mapping[str, str], words: WireWords, suffix: str) -> str:
+def _header(headers: Mapping[str, str], words: WireWords, suffix: str) -> str:
     name = words.header(suffix)
-    value = given.get(name.lower())
+    value = headers.get(name.lower())
     if not isinstance(value, str) or not value.strip():
         raise SignatureError(f"the delivery has no {name} header", reason=_MISSING[suffix])
     return value.strip()
@@ -216,10 +216,10 @@ def check_time(timestamp: datetime, now: datetime, tolerance: timedelta | None) 
         )
 
 
-def _remarks(delivery: Delivery, given: Mapping[str, str], words: WireWords) -> tuple[str, ...]:
+def _remarks(delivery: Delivery, headers: Mapping[str, str], words: WireWords) -> tuple[str, ...]:
     remarks = []
-    if {delivery.event, _header(given, words, "Event")} != {EVENT}:
+    if {delivery.event, _header(headers, words, "Event")} != {EVENT}:
         remarks.append(f"the event is not {EVENT} in both body and header")
-    if _header(given, words, "Delivery-Id") != delivery.delivery_id:
+    if _header(headers, words, "Delivery-Id") != delivery.delivery_id:
         remarks.append("the delivery id in the header is not the one in the body")
     return tuple(remarks)

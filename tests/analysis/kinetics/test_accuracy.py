@@ -19,8 +19,8 @@ def test_constants_are_within_one_percent_without_noise(exact, kon, koff, step_s
     schedule = Schedule(step_s=step_s)
     data = exact(one_to_one(kon, koff, 3.0, schedule), schedule)
     rates = fit_one_to_one(data).rates
-    found = [np.exp(value.best) for value in (rates.kon, rates.koff, rates.kd)]
-    assert found == pytest.approx([kon, koff, koff / kon], rel=0.01)
+    constants = [np.exp(value.best) for value in (rates.kon, rates.koff, rates.kd)]
+    assert constants == pytest.approx([kon, koff, koff / kon], rel=0.01)
 
 
 @pytest.mark.parametrize("association_s", [120.0, 300.0])
@@ -58,12 +58,12 @@ def test_the_end_of_an_interval_is_found_where_squares_grow_slower_than_a_parabo
     def squares(theta):
         return 10 * np.log1p(np.sum((theta / 0.2) ** 2, axis=-1) / 10)
 
-    (found,) = profile(squares, np.zeros(2), np.eye(2) / 0.2**2, np.array([[1.0, 0.0]]), np.array([3.84]))
+    (interval,) = profile(squares, np.zeros(2), np.eye(2) / 0.2**2, np.array([[1.0, 0.0]]), np.array([3.84]))
     end = 0.2 * np.sqrt(10 * np.expm1(0.384))
-    assert (found.low, found.high) == pytest.approx((-end, end), rel=1e-3)
+    assert (interval.low, interval.high) == pytest.approx((-end, end), rel=1e-3)
 
 
 def test_a_start_in_doubt_says_which_command_takes_the_right_one():
-    said = FoundSchedule(180.0, 170.0).doubt
-    assert "180 s and 170 s both fit" in said
-    assert "`prefect-assay kinetics` with --association-s" in said
+    doubt = FoundSchedule(180.0, 170.0).doubt
+    assert "180 s and 170 s both fit" in doubt
+    assert "`prefect-assay kinetics` with --association-s" in doubt

@@ -16,11 +16,11 @@ def melt(signal, tm=None):
 @pytest.mark.parametrize("tm", [42.0, 55.5, 62.0, 85.0])
 @pytest.mark.parametrize("residues", [50, 120, 180])
 def test_the_melting_temperature_is_exact_without_noise(tm, residues):
-    found = melt(ratio(tm, residues=residues), tm)
-    assert found.tm_C.value == pytest.approx(tm, abs=0.02)
+    fit = melt(ratio(tm, residues=residues), tm)
+    assert fit.tm_C.value == pytest.approx(tm, abs=0.02)
     # A broad transition between sloped baselines is steepest above its midpoint.
-    assert found.derivative_tm_C == pytest.approx(tm, abs=1.0 if residues > 50 else 4.0)
-    assert found.verdict is Verdict.AGREES
+    assert fit.derivative_tm_C == pytest.approx(tm, abs=1.0 if residues > 50 else 4.0)
+    assert fit.verdict is Verdict.AGREES
 
 
 def test_intervals_hold_the_truth_whatever_the_heat_capacity():
@@ -28,9 +28,9 @@ def test_intervals_hold_the_truth_whatever_the_heat_capacity():
     for seed in range(120):
         tm, capacity = chance.uniform(45, 80), chance.choice([0.6, 1.0, 1.4])
         signal = ratio(tm, residues=chance.uniform(60, 160), noise=NOISE, seed=seed, capacity=capacity)
-        found = melt(signal, tm).tm_C
-        held.append(found.low <= tm <= found.high)
-        half.append((found.high - found.low) / 2)
+        interval = melt(signal, tm).tm_C
+        held.append(interval.low <= tm <= interval.high)
+        half.append((interval.high - interval.low) / 2)
     assert np.mean(held) >= 0.9
     assert np.median(half) <= 0.5
 
@@ -41,9 +41,9 @@ def test_a_bent_baseline_is_no_reason_for_a_review():
 
 
 def test_two_transitions_are_reported_as_such():
-    found = melt(ratio(45.0, noise=NOISE, second=72.0), 45.0)
-    assert sorted(t.value for t in found.transitions_C) == pytest.approx([45.0, 72.0], abs=1.5)
-    assert any("2 transitions" in line for line in found.reasons)
+    fit = melt(ratio(45.0, noise=NOISE, second=72.0), 45.0)
+    assert sorted(t.value for t in fit.transitions_C) == pytest.approx([45.0, 72.0], abs=1.5)
+    assert any("2 transitions" in line for line in fit.reasons)
 
 
 def test_a_curve_that_gives_the_services_value_agrees():
@@ -59,19 +59,19 @@ def test_a_curve_that_gives_the_services_value_agrees():
     ],
 )
 def test_a_curve_that_does_not_is_for_review(signal, service, reason):
-    found = melt(signal, service)
-    assert found.verdict is Verdict.REVIEW
-    assert any(reason in line for line in found.reasons)
+    fit = melt(signal, service)
+    assert fit.verdict is Verdict.REVIEW
+    assert any(reason in line for line in fit.reasons)
 
 
 @pytest.mark.parametrize(("activation", "scan_rate"), [(2e5, 0.3), (2e5, 3.0), (5e5, 1.0)])
 def test_unfolding_that_cannot_turn_back_is_for_review_with_its_midpoint(activation, scan_rate):
     share = unfolded_for_good(58.0, activation, scan_rate)
     noise = NOISE * np.random.default_rng(3).standard_normal(len(CELSIUS))
-    found = melt(between_baselines(share, CELSIUS, (0.0006, 0.0009)) + noise, 58.0)
-    assert found.verdict is Verdict.REVIEW
-    assert any("°C higher at twice the scan rate" in line for line in found.reasons)
-    assert found.tm_C.low <= 58.0 <= found.tm_C.high
+    fit = melt(between_baselines(share, CELSIUS, (0.0006, 0.0009)) + noise, 58.0)
+    assert fit.verdict is Verdict.REVIEW
+    assert any("°C higher at twice the scan rate" in line for line in fit.reasons)
+    assert fit.tm_C.low <= 58.0 <= fit.tm_C.high
 
 
 @pytest.mark.parametrize("kind", ["irreversible", "two domains 10 to 15 °C apart"])
@@ -96,11 +96,11 @@ def test_what_falls_after_unfolding_is_no_two_states():
 @pytest.mark.parametrize("seed", range(20))
 def test_a_curve_without_a_transition_has_no_melting_temperature(seed):
     signal = 0.72 + 0.0006 * CELSIUS + NOISE * np.random.default_rng(seed).standard_normal(len(CELSIUS))
-    found = melt(signal)
-    assert (found.tm_C, found.verdict) == (None, Verdict.AGREES)
+    fit = melt(signal)
+    assert (fit.tm_C, fit.verdict) == (None, Verdict.AGREES)
     assert melt(signal, 60.0).verdict is Verdict.REVIEW
 
 
 def test_the_fitted_curve_is_near_the_signal():
-    found = analyze_melt("design", 1, CELSIUS, ratio(62.0, noise=NOISE), ServiceValues(tm_C=62.0))
-    assert np.abs(found.fitted - found.signal).max() < 5 * NOISE
+    fitted_melt = analyze_melt("design", 1, CELSIUS, ratio(62.0, noise=NOISE), ServiceValues(tm_C=62.0))
+    assert np.abs(fitted_melt.fitted - fitted_melt.signal).max() < 5 * NOISE

@@ -15,7 +15,7 @@ SCHEDULE = Schedule(step_s=0.2)
 def oracle(curves):
     """K_D in M, k_off in 1/s and Rmax; concentrations in µM inside."""
     before = [curve.time_s <= 180.0 for curve in curves]
-    found, *_ = fit_one_site_assoc_and_disso(
+    parameters, *_ = fit_one_site_assoc_and_disso(
         [c.signal[b][::5] for c, b in zip(curves, before, strict=True)],
         [c.time_s[b][::5] for c, b in zip(curves, before, strict=True)],
         [c.concentration_M * 1e6 for c in curves],
@@ -27,7 +27,7 @@ def oracle(curves):
         smax_idx=[0] * len(curves),
         shared_smax=True,
     )
-    return found[0] * 1e-6, found[1], found[2]
+    return parameters[0] * 1e-6, parameters[1], parameters[2]
 
 
 @pytest.mark.parametrize(("kon", "koff"), [(1e5, 1e-2), (3e5, 2e-3)])

@@ -63,26 +63,26 @@ def test_a_name_that_ends_in_numbers_or_has_odd_characters_is_found(binder, name
     files = curve_files(binder, stem, 2) | summary_file(
         (name, 1, "false", None, None, None), (name, 2, *TRUE)
     )
-    (found,) = analyze(zipped(files)).analysis.kinetics
-    assert (found.name, found.replicate, found.service.kd_M) == (name, 2, 1e-7)
-    assert found.verdict is Verdict.AGREES
+    (kinetics,) = analyze(zipped(files)).analysis.kinetics
+    assert (kinetics.name, kinetics.replicate, kinetics.service.kd_M) == (name, 2, 1e-7)
+    assert kinetics.verdict is Verdict.AGREES
 
 
 def test_names_that_the_tables_lack_are_those_of_the_files(binder):
-    (found,) = analyze(zipped(curve_files(binder, "design_7"))).analysis.kinetics
-    assert (found.name, found.replicate, found.verdict) == ("design_7", 1, Verdict.REVIEW)
-    assert "the service reports no K_D" in found.reasons
+    (kinetics,) = analyze(zipped(curve_files(binder, "design_7"))).analysis.kinetics
+    assert (kinetics.name, kinetics.replicate, kinetics.verdict) == ("design_7", 1, Verdict.REVIEW)
+    assert "the service reports no K_D" in kinetics.reasons
 
 
 @pytest.mark.parametrize("method", ["bli", "spr"])
 def test_a_package_of_the_lab_agrees_with_its_summary(method):
-    found = analyze(lab_package("affinity", method=method, name="v_{0}_3")).analysis
-    assert found.notes == ()
-    assert {item.unit for item in found.kinetics} == {"nm" if method == "bli" else "RU"}
-    for item in found.kinetics:
+    analysis = analyze(lab_package("affinity", method=method, name="v_{0}_3")).analysis
+    assert analysis.notes == ()
+    assert {item.unit for item in analysis.kinetics} == {"nm" if method == "bli" else "RU"}
+    for item in analysis.kinetics:
         if item.service.binding != "true":
             assert (item.verdict, item.fit) == (Verdict.NO_BINDING, None)
-    binders = [item for item in found.kinetics if item.service.binding == "true"]
+    binders = [item for item in analysis.kinetics if item.service.binding == "true"]
     assert len(binders) >= 6
     assert sum(item.verdict is Verdict.AGREES for item in binders) >= 0.8 * len(binders)
     assert all(item.verdict in {Verdict.AGREES, Verdict.REVIEW} for item in binders)
@@ -106,9 +106,9 @@ def test_packages_of_other_assays_are_empty(experiment_type):
 
 
 def test_a_screening_package_has_calls_and_no_affinity():
-    found = analyze(lab_package("screening", method="bli")).analysis.kinetics
-    assert {item.verdict for item in found} == {Verdict.AGREES, Verdict.NO_BINDING}
-    assert all(item.fit is None for item in found)
+    replicates = analyze(lab_package("screening", method="bli")).analysis.kinetics
+    assert {item.verdict for item in replicates} == {Verdict.AGREES, Verdict.NO_BINDING}
+    assert all(item.fit is None for item in replicates)
 
 
 @pytest.mark.parametrize(
@@ -243,8 +243,8 @@ def test_what_the_service_reports_is_read_as_its_results_are(binder):
         (item,) = analyze(zipped({**curve_files(binder, "d1"), "x_summary.csv": table})).analysis.kinetics
         return item.service
 
-    found = service("binder", "1e-7", "1e5", "1e-2")
-    assert (found.binding, found.kd_M) == ("true", 1e-7)
+    service_values = service("binder", "1e-7", "1e5", "1e-2")
+    assert (service_values.binding, service_values.kd_M) == ("true", 1e-7)
     assert service("Non binder", "", "", "").binding == "false"
     assert service("true", ">1e-6", "0", "1_0").model_dump(include={"kd_M", "kon_per_M_s", "koff_per_s"}) == {
         "kd_M": None,

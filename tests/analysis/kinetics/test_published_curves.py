@@ -27,13 +27,13 @@ def test_the_published_binder_is_within_threefold_and_its_interval_holds_the_pub
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_non_binder_gets_no_number(published, number):
-    found = replicate_of(published, "gitter-yolo10", number)
-    assert (found.kinetics.verdict, found.kinetics.fit) == (Verdict.NO_BINDING, None)
-    assert all(curve.fitted is None for curve in found.curves)
+    replicate = replicate_of(published, "gitter-yolo10", number)
+    assert (replicate.kinetics.verdict, replicate.kinetics.fit) == (Verdict.NO_BINDING, None)
+    assert all(curve.fitted is None for curve in replicate.curves)
 
 
 def test_fitted_curves_are_near_the_measured_ones(published):
-    found = replicate_of(published, BINDER, 1)
-    for curve in found.curves:
+    replicate = replicate_of(published, BINDER, 1)
+    for curve in replicate.curves:
         assert curve.fitted.shape == curve.curve.signal.shape
         assert abs(curve.fitted - curve.curve.signal).mean() < 0.1 * curve.curve.signal.max()

@@ -11,18 +11,18 @@ SETS, SEED = 12, 7
 
 @pytest.mark.parametrize("name", ["white noise", "all of them, half as strong", "all of them"])
 def test_1_to_1_curves_of_a_real_instrument_agree_and_their_uncertainty_holds_the_truth(name):
-    found = row(f"1:1, {name}", SETS, SEED)
-    assert found.verdicts["agrees"] >= 10
-    assert found.verdicts["not_1_to_1"] <= 1
-    assert sum(found.uncertainty) >= 10
-    assert np.median(found.folds) <= 3
+    outcomes = row(f"1:1, {name}", SETS, SEED)
+    assert outcomes.verdicts["agrees"] >= 10
+    assert outcomes.verdicts["not_1_to_1"] <= 1
+    assert sum(outcomes.uncertainty) >= 10
+    assert np.median(outcomes.folds) <= 3
 
 
 @pytest.mark.parametrize("name", ["two sites", "transport-limited"])
 def test_another_mechanism_is_mostly_flagged(name):
-    found = row(name, SETS, SEED)
-    assert found.verdicts["agrees"] <= 6
-    assert found.verdicts["not_1_to_1"] >= 1
+    outcomes = row(name, SETS, SEED)
+    assert outcomes.verdicts["agrees"] <= 6
+    assert outcomes.verdicts["not_1_to_1"] >= 1
 
 
 @pytest.mark.parametrize("name", ["two sites", "bivalent analyte"])
@@ -34,18 +34,18 @@ def test_a_second_process_is_flagged_by_the_curves_themselves(name):
     "name", ["SPR, bulk of 20 RU", "SPR, 1 s of injection mixing", "SPR, curved baseline of 2 RU"]
 )
 def test_what_spr_adds_is_not_taken_for_another_mechanism(name):
-    found = row(name, SETS, SEED)
-    assert found.verdicts["not_1_to_1"] == 0
-    assert sum(found.sensors) >= 10
+    outcomes = row(name, SETS, SEED)
+    assert outcomes.verdicts["not_1_to_1"] == 0
+    assert sum(outcomes.sensors) >= 10
 
 
 def test_a_tight_binder_gets_a_limit_or_an_interval_near_the_truth():
-    found = row("1:1, K_D 20 to 300 pM, wander of 4 pm", SETS, SEED)
-    assert max(found.off, default=1.0) <= 3
-    assert sum(found.uncertainty) >= 10
+    outcomes = row("1:1, K_D 20 to 300 pM, wander of 4 pm", SETS, SEED)
+    assert max(outcomes.off, default=1.0) <= 3
+    assert sum(outcomes.uncertainty) >= 10
 
 
 def test_a_schedule_is_found_or_refused():
-    found = schedules(SETS, 3, ORDINARY["all of them, half as strong"], SEED)
-    assert found["found"] >= 9
-    assert found["wrong"] <= 1
+    counts = schedules(SETS, 3, ORDINARY["all of them, half as strong"], SEED)
+    assert counts["found"] >= 9
+    assert counts["wrong"] <= 1

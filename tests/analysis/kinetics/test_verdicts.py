@@ -35,8 +35,8 @@ def closed_form(kon, koff, rmax):
 def test_curves_without_binding_get_no_number(own_drift):
     chance = np.random.default_rng(SEED + 2)
     for _ in range(CURVES):
-        found = judged(measured(flat(SCHEDULE), chance, SCHEDULE, own_drift=own_drift))
-        assert (found.verdict, found.fit) == (Verdict.NO_BINDING, None)
+        kinetics = judged(measured(flat(SCHEDULE), chance, SCHEDULE, own_drift=own_drift))
+        assert (kinetics.verdict, kinetics.fit) == (Verdict.NO_BINDING, None)
 
 
 def test_unspecific_binding_and_bulk_shift_are_no_binding():
@@ -51,8 +51,8 @@ def test_unspecific_binding_and_bulk_shift_are_no_binding():
             + w
             for c, w in zip(CONCENTRATIONS_M, walk, strict=True)
         }
-        found = judged(measured(clean, chance, SCHEDULE))
-        assert (found.verdict, found.fit) == (Verdict.NO_BINDING, None)
+        kinetics = judged(measured(clean, chance, SCHEDULE))
+        assert (kinetics.verdict, kinetics.fit) == (Verdict.NO_BINDING, None)
 
 
 def simulated(kon=1e5, koff=1e-2, rmax=3.0, seed=SEED):
@@ -63,9 +63,9 @@ TRUE = ServiceValues(binding="true", kon_per_M_s=1e5, koff_per_s=1e-2, kd_M=1e-7
 
 
 def test_curves_that_give_the_services_values_agree():
-    found = judged(simulated(), TRUE)
-    assert found.verdict is Verdict.AGREES
-    assert "global 1:1: within 25%" in found.reasons[0]
+    kinetics = judged(simulated(), TRUE)
+    assert kinetics.verdict is Verdict.AGREES
+    assert "global 1:1: within 25%" in kinetics.reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ def test_curves_that_give_the_services_values_agree():
     ],
 )
 def test_curves_that_do_not_are_for_review(service, reason):
-    found = judged(simulated(), service)
-    assert found.verdict is Verdict.REVIEW
-    assert any(reason in line for line in found.reasons)
+    kinetics = judged(simulated(), service)
+    assert kinetics.verdict is Verdict.REVIEW
+    assert any(reason in line for line in kinetics.reasons)
 
 
 def test_the_call_of_the_service_is_compared_and_not_obeyed():
-    found = judged(simulated(), ServiceValues(binding="false"))
-    assert found.verdict is Verdict.REVIEW
-    assert found.fit.kd_M.value == pytest.approx(1e-7, rel=0.2)
-    assert "the service reports no binding, and the curves bind" in found.reasons
+    kinetics = judged(simulated(), ServiceValues(binding="false"))
+    assert kinetics.verdict is Verdict.REVIEW
+    assert kinetics.fit.kd_M.value == pytest.approx(1e-7, rel=0.2)
+    assert "the service reports no binding, and the curves bind" in kinetics.reasons
 
 
 @pytest.mark.parametrize("kon", [1e5, 3e5])
@@ -94,10 +94,10 @@ def test_a_weak_signal_at_five_concentrations_is_a_binder(kon):
     doses = (4e-9, 12e-9, 37e-9, 111e-9, 333e-9)
     clean = {c: 0.14 * curve(SCHEDULE.times, kon, 52e-9 * kon, c, 180.0) for c in doses}
     chance = np.random.default_rng(SEED)
-    found = judged(measured(clean, chance, SCHEDULE, noise=0.002, own_drift=0.003))
-    assert found.verdict is Verdict.REVIEW
-    assert found.fit is not None
-    assert (found.fit.kd_M.low or 0) < 52e-9 < (found.fit.kd_M.high or 1)
+    kinetics = judged(measured(clean, chance, SCHEDULE, noise=0.002, own_drift=0.003))
+    assert kinetics.verdict is Verdict.REVIEW
+    assert kinetics.fit is not None
+    assert (kinetics.fit.kd_M.low or 0) < 52e-9 < (kinetics.fit.kd_M.high or 1)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 1.0], ids=["at once", "dispersed"])
@@ -109,22 +109,22 @@ def test_bulk_shift_alone_never_gets_a_number(unit, seconds):
         clean = {c: chance.uniform(0.2, 2.0) * c / 1e-6 * edges for c in CONCENTRATIONS_M}
         curves = [replace(c, signal=size * c.signal) for c in measured(clean, chance, SCHEDULE)]
         for service in (ServiceValues(binding="unknown"), TRUE):
-            found = judged(curves, service, unit)
-            assert (found.fit, found.steady_state_kd_M) == (None, None)
+            kinetics = judged(curves, service, unit)
+            assert (kinetics.fit, kinetics.steady_state_kd_M) == (None, None)
 
 
 def test_steps_that_saturate_have_the_affinity_of_their_plateaus():
     clean = {c: 3.0 * curve(SCHEDULE.times, 1e8, 10.0, c, 180.0) for c in (1e-8, 3e-8, 1e-7, 3e-7, 1e-6)}
-    found = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE))
-    assert found.verdict is Verdict.REVIEW
-    assert found.steady_state_kd_M.low < 1e-7 < found.steady_state_kd_M.high
+    kinetics = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE))
+    assert kinetics.verdict is Verdict.REVIEW
+    assert kinetics.steady_state_kd_M.low < 1e-7 < kinetics.steady_state_kd_M.high
 
 
 def test_an_affinity_beyond_the_highest_concentration_is_called_extrapolated():
     clean = {c: 30.0 * curve(SCHEDULE.times, 5e3, 2e-2, c, 180.0) for c in CONCENTRATIONS_M}
-    found = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE))
-    assert found.brackets_kd is False
-    assert any("extrapolated" in reason for reason in found.reasons) or found.fit.kd_M.value is None
+    kinetics = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE))
+    assert kinetics.brackets_kd is False
+    assert any("extrapolated" in reason for reason in kinetics.reasons) or kinetics.fit.kd_M.value is None
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_an_affinity_beyond_the_highest_concentration_is_called_extrapolated():
 def test_what_is_no_kinetics_does_not_contradict_a_report_of_no_binding(disturbed):
     clean = {c: disturbed(c, SCHEDULE.times) for c in CONCENTRATIONS_M}
     curves = measured(clean, np.random.default_rng(SEED), SCHEDULE)
-    found = judged(curves, ServiceValues(binding="false"))
-    assert (found.verdict, found.fit) == (Verdict.NO_BINDING, None)
+    kinetics = judged(curves, ServiceValues(binding="false"))
+    assert (kinetics.verdict, kinetics.fit) == (Verdict.NO_BINDING, None)
 
 
 def test_waves_are_not_called_1_to_1():
@@ -147,56 +147,56 @@ def test_waves_are_not_called_1_to_1():
         c: 1.5 * curve(SCHEDULE.times, 1e5, 1e-2, c, 180.0) + 6e5 * c * np.sin(SCHEDULE.times / 25)
         for c in CONCENTRATIONS_M
     }
-    found = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE), TRUE)
-    assert found.verdict is Verdict.NOT_1_TO_1
-    assert "deviate from 1:1" in found.reasons[0]
+    kinetics = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE), TRUE)
+    assert kinetics.verdict is Verdict.NOT_1_TO_1
+    assert "deviate from 1:1" in kinetics.reasons[0]
 
 
 def test_curves_that_hardly_bend_get_no_number():
     clean = {c: 3.0 * curve(SCHEDULE.times, 1e3, 1e-4, c, 180.0) for c in CONCENTRATIONS_M}
     curves = measured(clean, np.random.default_rng(SEED), SCHEDULE, noise=0.0, own_drift=0.0)
-    found = judged(curves, TRUE)
-    assert (found.verdict, found.fit) == (Verdict.REVIEW, None)
-    assert "in steps and straight lines" in found.reasons[0]
+    kinetics = judged(curves, TRUE)
+    assert (kinetics.verdict, kinetics.fit) == (Verdict.REVIEW, None)
+    assert "in steps and straight lines" in kinetics.reasons[0]
 
 
 def test_a_non_binder_that_the_service_calls_a_binder_is_for_review():
-    found = judged(measured(flat(SCHEDULE), np.random.default_rng(SEED), SCHEDULE), TRUE)
-    assert (found.verdict, found.fit) == (Verdict.REVIEW, None)
+    kinetics = judged(measured(flat(SCHEDULE), np.random.default_rng(SEED), SCHEDULE), TRUE)
+    assert (kinetics.verdict, kinetics.fit) == (Verdict.REVIEW, None)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_complex_that_does_not_dissociate_has_a_limit_and_no_number(seed):
     service = ServiceValues(binding="true", kon_per_M_s=1e5, koff_per_s=1e-7, kd_M=1e-12)
-    found = judged(simulated(koff=1e-7, seed=seed), service)
-    fit = found.fit
+    kinetics = judged(simulated(koff=1e-7, seed=seed), service)
+    fit = kinetics.fit
     for limit in (fit.koff_per_s, fit.kd_M, fit.kd_uncertainty_M):
         assert (limit.value, limit.low) == (None, None)
     assert fit.kd_M.high <= fit.kd_uncertainty_M.high < 1e-8
-    assert found.verdict is Verdict.REVIEW
-    assert any("do not bound k_off from below" in reason for reason in found.reasons)
+    assert kinetics.verdict is Verdict.REVIEW
+    assert any("do not bound k_off from below" in reason for reason in kinetics.reasons)
 
 
 def test_one_concentration_gives_no_affinity():
-    found = judged([curve for curve in simulated() if curve.concentration_M in {0.0, 1000e-9}], TRUE)
-    assert (found.verdict, found.fit) == (Verdict.REVIEW, None)
-    assert "one concentration" in found.reasons[0]
+    kinetics = judged([curve for curve in simulated() if curve.concentration_M in {0.0, 1000e-9}], TRUE)
+    assert (kinetics.verdict, kinetics.fit) == (Verdict.REVIEW, None)
+    assert "one concentration" in kinetics.reasons[0]
 
 
 def test_a_curve_that_ends_early_is_left_out_and_named():
     curves = simulated()
     cut = replace(curves[2], time_s=curves[2].time_s[:200], signal=curves[2].signal[:200])
-    found = judged([*curves[:2], cut, *curves[3:]], TRUE)
-    assert found.verdict is Verdict.AGREES
-    assert found.concentrations_nM == (31.6, 316.2, 1000.0)
-    assert "left out: the curve at 100 nM" in found.reasons[-1]
+    kinetics = judged([*curves[:2], cut, *curves[3:]], TRUE)
+    assert kinetics.verdict is Verdict.AGREES
+    assert kinetics.concentrations_nM == (31.6, 316.2, 1000.0)
+    assert "left out: the curve at 100 nM" in kinetics.reasons[-1]
 
 
 def test_drift_without_a_blank_is_not_another_mechanism():
     curves = [curve for curve in simulated() if curve.concentration_M > 0]
-    found = judged(curves, TRUE)
-    assert found.verdict is Verdict.AGREES
-    assert "there is no blank" in found.reasons[-1]
+    kinetics = judged(curves, TRUE)
+    assert kinetics.verdict is Verdict.AGREES
+    assert "there is no blank" in kinetics.reasons[-1]
 
 
 def test_noise_alone_is_no_response():

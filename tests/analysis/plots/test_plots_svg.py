@@ -188,9 +188,9 @@ def test_two_figures_on_a_page_share_no_id():
 
 def test_a_markdown_image_holds_the_figure_and_its_description_cannot_end_it():
     svg = draw_overview([summary("a", 1e-8)])
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"!\[([^\]]*)\]\(data:image/svg\+xml,([A-Za-z0-9_~%/:=;,.-]+)\)",
         make_markdown_image(svg, "a](x) <b>\n`c`"),
     )
-    assert unquote(found[2]) == svg
-    assert found[1] == "a (x) b c"
+    assert unquote(match[2]) == svg
+    assert match[1] == "a (x) b c"

@@ -212,8 +212,8 @@ def test_a_log_that_cannot_be_read_is_a_note(archive, store, lab_archive):
 
 
 def test_a_package_that_was_never_fetched_is_a_note(archive, store, monkeypatch):
-    found = read_latest(store, "", CAMPAIGN, folders(archive)[0].name)
-    package = next(path for path in found.files if path.startswith("packages/"))
+    latest = read_latest(store, "", CAMPAIGN, folders(archive)[0].name)
+    package = next(path for path in latest.files if path.startswith("packages/"))
     manifest = archive / CAMPAIGN / folders(archive)[0].name / "v001" / "manifest.json"
     text = json.loads(manifest.read_text())
     for file in text["files"]:

@@ -27,18 +27,18 @@ def designs(**residues):
 
 
 @pytest.mark.parametrize(
-    ("base", "own", "said"),
+    ("base", "residues", "changes"),
     [
         ("ACDEF", "ACDEF", "the same residues"),
         ("ACDEF", "AGDEW", "C2G, F5W"),
         ("ACDEFGH", "ACGH", "3-5: DEF deleted"),
         ("ACGH", "ACDEFGH", "DEF inserted after 2"),
         ("ACDEFGH", "ACKKKKGH", "3-5: DEF to KKKK"),
-        ("A" * 20, "G" * 20, ", ".join(f"A{at}G" for at in range(1, 13)) + ", and 8 more"),
+        ("A" * 20, "G" * 20, ", ".join(f"A{position}G" for position in range(1, 13)) + ", and 8 more"),
     ],
 )
-def test_changes_lead_from_one_sequence_to_the_other(base, own, said):
-    assert list_changes(base, own) == said
+def test_changes_lead_from_one_sequence_to_the_other(base, residues, changes):
+    assert list_changes(base, residues) == changes
 
 
 def test_a_design_is_compared_with_its_parent_or_with_the_nearest_measured_one():
@@ -50,11 +50,18 @@ def test_a_design_is_compared_with_its_parent_or_with_the_nearest_measured_one()
         aa_string="ACDEWGHIKV",
         attributes={"parent": "a"},
     )
-    found = {each.name: each for each in sequences_of([first, second, third, child], {"late": "ACDEFGHIKM"})}
-    assert (found["child"].base, found["child"].is_parent, found["child"].changes) == ("a", True, "F5W, L10V")
-    assert (found["a"].base, found["a"].is_parent, found["a"].changes) == ("b", False, "V10L")
-    assert (found["c"].lengths, found["c"].base, found["c"].changes) == ("10 + 3", "", "")
-    assert found["late"].base == "a", "ordered, and not measured yet"
+    sequences = {
+        sequence.name: sequence
+        for sequence in sequences_of([first, second, third, child], {"late": "ACDEFGHIKM"})
+    }
+    assert (sequences["child"].base, sequences["child"].is_parent, sequences["child"].changes) == (
+        "a",
+        True,
+        "F5W, L10V",
+    )
+    assert (sequences["a"].base, sequences["a"].is_parent, sequences["a"].changes) == ("b", False, "V10L")
+    assert (sequences["c"].lengths, sequences["c"].base, sequences["c"].changes) == ("10 + 3", "", "")
+    assert sequences["late"].base == "a", "ordered, and not measured yet"
 
 
 def judged(name, verdict, *, extrapolated=False):
@@ -70,13 +77,13 @@ def judged(name, verdict, *, extrapolated=False):
 
 def test_a_value_beyond_the_concentrations_is_not_counted_among_those_that_agree(archive, store):
     contents = collect_contents(store, "", CAMPAIGN)
-    found = [judged("a", "agrees"), judged("b", "agrees", extrapolated=True)]
-    lines = summarize_decision(contents, found, Scatters()).lines
+    summaries = [judged("a", "agrees"), judged("b", "agrees", extrapolated=True)]
+    lines = summarize_decision(contents, summaries, Scatters()).lines
     assert ("How sure", "Raw curves of the designs with a value: agrees (1), extrapolated (1).") in lines
-    said = (
+    advice = (
         "K_D is extrapolated, above the highest concentration; measure it again with higher concentrations."
     )
-    assert ("Next", f"b: {said}") in lines
+    assert ("Next", f"b: {advice}") in lines
 
 
 def test_a_pending_campaign_says_what_is_under_way(archive, store):

@@ -120,9 +120,11 @@ def test_an_invoice_over_nothing_has_a_price_per_design(made):
         )
 
     contents = made.contents
-    given = contents.model_copy(update={"experiments": tuple(map(free, contents.experiments))})
-    shown = Page(render_page(given, made.summaries, made.figures, (), (), Decision(lines=made.decision))).text
-    assert [experiment.price_per_sequence_cents for experiment in given.experiments] == [0, 0]
+    free_contents = contents.model_copy(update={"experiments": tuple(map(free, contents.experiments))})
+    shown = Page(
+        render_page(free_contents, made.summaries, made.figures, (), (), Decision(lines=made.decision))
+    ).text
+    assert [experiment.price_per_sequence_cents for experiment in free_contents.experiments] == [0, 0]
     assert shown.count("0.00 USD 0.00 USD paid") == 2
 
 
@@ -169,13 +171,13 @@ def test_no_derived_file_repeats_a_link_that_works_without_a_token(made, lab_arc
             return {link for item in value for link in links(name, item)}
         return {value} if is_open_link(name, value) else set()
 
-    found = {
+    open_links = {
         link
         for path in lab_archive[0].glob(f"{CAMPAIGN}/LAB*/v001/raw/*.json")
         for link in links("", json.loads(path.read_text()))
     }
-    assert len(found) > 3
-    holding = [d.path for d in made.documents for link in found if link.encode() in d.body]
+    assert len(open_links) > 3
+    holding = [d.path for d in made.documents for link in open_links if link.encode() in d.body]
     assert holding == []
 
 
@@ -256,10 +258,10 @@ def test_an_unchanged_report_writes_nothing_and_the_archive_stays_intact(made, a
     ],
 )
 def test_without_an_extra_the_rest_is_made_and_one_line_says_so(archive, names, missing, has_page):
-    found = elsewhere(archive, BLOCKED.replace("{names}", repr(names)))
-    assert {"summary.csv", "competition.csv", "competition-replicates.csv"} <= found["digests"].keys()
-    assert found["page"] is has_page
-    assert found["notes"] == [f"{missing} needs an extra: pip install 'prefect-assay[report]'"]
+    output = elsewhere(archive, BLOCKED.replace("{names}", repr(names)))
+    assert {"summary.csv", "competition.csv", "competition-replicates.csv"} <= output["digests"].keys()
+    assert output["page"] is has_page
+    assert output["notes"] == [f"{missing} needs an extra: pip install 'prefect-assay[report]'"]
 
 
 def test_only_the_best_designs_are_drawn_beyond_the_bound(lab_archive, monkeypatch):

@@ -15,12 +15,12 @@ from prefect_assay.service.assays import KD
 
 
 def column(title, *cells, unit=None):
-    found, _ = read_affinities([title], [[cell] for cell in cells], unit=unit)
-    return found
+    affinities, _ = read_affinities([title], [[cell] for cell in cells], unit=unit)
+    return affinities
 
 
 def values(title, *cells, unit=None):
-    return [each.kd_M for each in column(title, *cells, unit=unit)]
+    return [affinity.kd_M for affinity in column(title, *cells, unit=unit)]
 
 
 def refusal(title, *cells, unit=None):
@@ -60,8 +60,8 @@ def test_a_title_says_the_unit(title, unit):
 )
 def test_a_title_that_is_not_read_is_named(title):
     assert unclear_titles(["name", title]) == (title,)
-    found, (note,) = read_affinities([title], [["7.2"]])
-    assert found == [Affinity()]
+    affinities, (note,) = read_affinities([title], [["7.2"]])
+    assert affinities == [Affinity()]
     assert "is not read" in note
 
 
@@ -86,9 +86,9 @@ def test_a_title_that_is_not_read_is_named(title):
     ],
 )
 def test_a_cell_is_read_as_it_is_meant(cell, expected):
-    (found,) = column("KD (nM)", cell)
-    assert (found.qualifier, found.binds) == (expected.qualifier, expected.binds)
-    assert found.kd_M == (None if expected.kd_M is None else pytest.approx(expected.kd_M, rel=1e-12))
+    (affinity,) = column("KD (nM)", cell)
+    assert (affinity.qualifier, affinity.binds) == (expected.qualifier, expected.binds)
+    assert affinity.kd_M == (None if expected.kd_M is None else pytest.approx(expected.kd_M, rel=1e-12))
 
 
 @pytest.mark.parametrize(
@@ -129,11 +129,11 @@ def test_every_value_comes_back_in_molar(kd, unit, title):
 )
 def test_any_cells_are_read_within_what_assays_give_or_refused_by_their_place(title, cells):
     try:
-        found = column(title, *cells)
+        affinities = column(title, *cells)
     except UnclearAffinity as error:
         assert error.at is None or error.at < len(cells)  # noqa: PT017
         return
-    assert all(KD.least <= each.kd_M <= KD.most for each in found if each.kd_M is not None)
+    assert all(KD.least <= affinity.kd_M <= KD.most for affinity in affinities if affinity.kd_M is not None)
 
 
 @given(st.lists(st.floats(1e-2, 1e9, exclude_min=True), min_size=1, max_size=5))
@@ -142,8 +142,8 @@ def test_numbers_that_cannot_be_molar_are_never_taken_without_a_unit(numbers):
 
 
 def test_a_column_without_a_unit_is_judged_by_its_values():
-    found, notes = read_affinities(["kd"], [["1.2e-9"], ["3e-7"], [">1e-4"], [""]])
-    assert [each.kd_M for each in found] == [1.2e-9, 3e-7, 1e-4, None]
+    affinities, notes = read_affinities(["kd"], [["1.2e-9"], ["3e-7"], [">1e-4"], [""]])
+    assert [affinity.kd_M for affinity in affinities] == [1.2e-9, 3e-7, 1e-4, None]
     assert notes == ["kd has no unit, and its values (1.2e-09 to 0.0001) are taken as M"]
 
     assert "(12.5, 850) cannot be taken as M" in refusal("kd", "12.5", "850").problem
@@ -166,9 +166,11 @@ def test_values_outside_of_what_assays_give_are_refused_with_their_row():
 
 def test_a_unit_and_a_qualifier_may_have_columns_of_their_own():
     titles = ["name", "KD", "KD unit", "kd_qualifier"]
-    found, _ = read_affinities(titles, [["a", "12.5", "nM", ""], ["b", "10", "µM", ">"], ["c", "", "", ""]])
-    assert [each.kd_M for each in found] == [pytest.approx(12.5e-9), pytest.approx(1e-5), None]
-    assert [each.qualifier for each in found] == [None, ">", None]
+    affinities, _ = read_affinities(
+        titles, [["a", "12.5", "nM", ""], ["b", "10", "µM", ">"], ["c", "", "", ""]]
+    )
+    assert [affinity.kd_M for affinity in affinities] == [pytest.approx(12.5e-9), pytest.approx(1e-5), None]
+    assert [affinity.qualifier for affinity in affinities] == [None, ">", None]
     with pytest.raises(UnclearAffinity, match="the unit is 'mg/ml'"):
         read_affinities(["KD", "unit"], [["12.5", "mg/ml"]])
 
@@ -181,7 +183,7 @@ def test_two_columns_of_k_d_are_refused():
 
 
 def test_the_rate_of_dissociation_of_an_instrument_is_no_affinity():
-    found, _ = read_affinities(["ka (1/Ms)", "kd (1/s)", "KD (M)"], [["1e5", "1e-3", "1e-8"]])
-    assert found[0].kd_M == 1e-8
-    found, _ = read_affinities(["ka", "kd", "KD"], [["1e5", "1e-3", "1e-8"]])
-    assert found[0].kd_M == 1e-8
+    affinities, _ = read_affinities(["ka (1/Ms)", "kd (1/s)", "KD (M)"], [["1e5", "1e-3", "1e-8"]])
+    assert affinities[0].kd_M == 1e-8
+    affinities, _ = read_affinities(["ka", "kd", "KD"], [["1e5", "1e-3", "1e-8"]])
+    assert affinities[0].kd_M == 1e-8

@@ -46,8 +46,8 @@ def change(first, second):
     ],
 )
 def test_a_change_says_no_more_than_limits_and_intervals_allow(first, second, words, overlap):
-    found = change(first, second)
-    assert (found.words, found.intervals_overlap) == (words, overlap)
+    difference = change(first, second)
+    assert (difference.words, difference.intervals_overlap) == (words, overlap)
 
 
 def test_designs_are_the_same_by_residues_or_else_by_name():
@@ -60,7 +60,7 @@ def test_designs_are_the_same_by_residues_or_else_by_name():
         "c": [design("c", "d2", kd_M=3e-9)],
     }
     common = compare_campaigns(tables).common
-    assert [(each.first.name, [c.design.campaign_id for c in each.changes]) for each in common] == [
+    assert [(entry.first.name, [c.design.campaign_id for c in entry.changes]) for entry in common] == [
         ("d1", ["b"]),
         ("d2", ["c"]),
     ]

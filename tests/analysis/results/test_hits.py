@@ -53,14 +53,16 @@ def test_an_unknown_outcome_is_no_hit_whatever_its_words_say():
 )
 def test_measuring_a_design_again_never_changes_how_many_there_are(rows):
     table = [
-        design(f"d{at}", outcome, campaign_id=campaign, residues=RESIDUES[at:] + RESIDUES[:at])
-        for at, outcome, campaign in rows
+        design(f"d{number}", outcome, campaign_id=campaign, residues=RESIDUES[number:] + RESIDUES[:number])
+        for number, outcome, campaign in rows
     ]
     joined = join_repeats(table)
-    assert len(joined) == len({at for at, _, _ in rows})
+    assert len(joined) == len({number for number, _, _ in rows})
     assert count_hits(table).rate == count_hits(joined).rate
     known = {
-        at for at, outcome, _ in rows if outcome not in {Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING}
+        number
+        for number, outcome, _ in rows
+        if outcome not in {Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING}
     }
     assert count_hits(table).rate.known == len(known)
 
@@ -75,7 +77,7 @@ def test_measuring_a_design_again_never_changes_how_many_there_are(rows):
     ],
 )
 def test_most_measurements_decide_and_as_many_count_as_a_hit(outcomes, expected):
-    table = [design("d", each, campaign_id=f"c-{n}", residues="MKV") for n, each in enumerate(outcomes)]
+    table = [design("d", outcome, campaign_id=f"c-{n}", residues="MKV") for n, outcome in enumerate(outcomes)]
     assert count_hits(table).rate == expected
 
 

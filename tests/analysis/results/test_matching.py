@@ -19,8 +19,8 @@ def result(*entries, name="r-1", kind="affinity"):
 
 
 def designs(*results, order=ORDER, ids=None):
-    found = match_results(results, order, ids)
-    return {place: design.name for place, design in found.designs.items()}, found
+    matched = match_results(results, order, ids)
+    return {place: design.name for place, design in matched.designs.items()}, matched
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def designs(*results, order=ORDER, ids=None):
     ],
 )
 def test_name_then_folded_name_then_residues_then_id(entry, design):
-    found, _ = designs(result(entry), ids={"s-1": "d0", "7": "E1-C"})
-    assert found == ({(0, 0): design} if design else {})
+    names_by_place, _ = designs(result(entry), ids={"s-1": "d0", "7": "E1-C"})
+    assert names_by_place == ({(0, 0): design} if design else {})
 
 
 def test_names_that_differ_only_in_case_are_two_designs_where_the_order_has_both():
@@ -130,10 +130,10 @@ def test_an_id_of_a_sequence_matches_in_either_case_and_its_residues_count():
 
 
 def test_a_design_is_not_matched_a_second_time_by_its_residues():
-    found, all_of_it = designs(
+    names_by_place, all_of_it = designs(
         result({"name": "D0", "kd_mean": 1e-9}, {"sequence": "MKTAYIAKQR", "kd_mean": 2e-6})
     )
-    assert found == {(0, 0): "D0"}
+    assert names_by_place == {(0, 0): "D0"}
     assert len(all_of_it.nameless) == 1
 
 

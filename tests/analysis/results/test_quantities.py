@@ -26,9 +26,9 @@ from prefect_assay.service.assays import KD, KOFF, KON, TM
     ],
 )
 def test_a_listed_spelling_is_read(value, unit, qualifier, expected):
-    found = read_quantity(value, unit=unit, qualifier=qualifier)
-    assert isinstance(found, Quantity)
-    assert (found.value, found.qualifier) == (pytest.approx(expected.value), expected.qualifier)
+    quantity = read_quantity(value, unit=unit, qualifier=qualifier)
+    assert isinstance(quantity, Quantity)
+    assert (quantity.value, quantity.qualifier) == (pytest.approx(expected.value), expected.qualifier)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_listed_spelling_is_read(value, unit, qualifier, expected):
     ],
 )
 def test_any_other_spelling_is_unread_and_quoted(value, unit, qualifier):
-    found = read_quantity(value, unit=unit, qualifier=qualifier)
-    assert isinstance(found, Unread)
-    assert ascii(value).strip("'")[:20] in found.reason or ascii(unit).strip("'") in found.reason
+    unread = read_quantity(value, unit=unit, qualifier=qualifier)
+    assert isinstance(unread, Unread)
+    assert ascii(value).strip("'")[:20] in unread.reason or ascii(unit).strip("'") in unread.reason
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_any_other_spelling_is_unread_and_quoted(value, unit, qualifier):
     ],
 )
 def test_an_impossible_value_is_refused(kind, value, unit):
-    found = read_quantity(value, unit=unit, quantity=kind)
-    assert isinstance(found, Unread)
-    assert "possible" in found.reason
+    unread = read_quantity(value, unit=unit, quantity=kind)
+    assert isinstance(unread, Unread)
+    assert "possible" in unread.reason
 
 
 @given(st.none() | st.floats() | st.text() | st.lists(st.floats()), st.text(), st.text())

@@ -78,9 +78,11 @@ def test_a_table_whose_laboratory_uses_all_replicates_does_not_repeat_it():
 
 
 def test_values_are_whole_at_eighty_columns_whatever_the_names_are():
-    long = [each.model_copy(update={"name": each.name + "x" * 90 + each.name}) for each in DESIGNS]
-    alike = [each.model_copy(update={"name": f"x{'y' * 90}{n}{'z' * 90}"}) for n, each in enumerate(DESIGNS)]
-    judged = [each.model_copy(update={"verdict": "not_1_to_1", "doubts": ("x",)}) for each in long]
+    long = [design.model_copy(update={"name": design.name + "x" * 90 + design.name}) for design in DESIGNS]
+    alike = [
+        design.model_copy(update={"name": f"x{'y' * 90}{n}{'z' * 90}"}) for n, design in enumerate(DESIGNS)
+    ]
+    judged = [design.model_copy(update={"verdict": "not_1_to_1", "doubts": ("x",)}) for design in long]
     for designs in (DESIGNS, long, alike, judged):
         text = terminal(designs)
         assert max(map(len, text.splitlines())) <= 80
@@ -140,7 +142,7 @@ def test_a_doubt_is_in_the_verdict_and_below_the_table():
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "sentence"),
     [
         (CAMPAIGN, "5 of 7 bind, 1 did not express; best < 1.00 pM (bound)"),
         (
@@ -167,8 +169,8 @@ def test_a_doubt_is_in_the_verdict_and_below_the_table():
         ([row("EGF", kd_M=1e-9, control=True)], ""),
     ],
 )
-def test_the_outcome_is_one_line(rows, said):
-    assert describe_outcomes(summarize(rows)) == said
+def test_the_outcome_is_one_line(rows, sentence):
+    assert describe_outcomes(summarize(rows)) == sentence
 
 
 def test_designs_of_several_campaigns_and_targets_say_whose_they_are():

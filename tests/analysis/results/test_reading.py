@@ -19,8 +19,8 @@ def read(body, *more):
     return read_results({f"results-{number:04d}.json": raw for number, raw in enumerate(bodies, start=1)})
 
 
-def entries(found):
-    return [(entry.name, entry.kd_mean) for result in found for entry in result.summary]
+def entries(results):
+    return [(entry.name, entry.kd_mean) for result in results for entry in result.summary]
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def entries(found):
     ],
 )
 def test_results_are_read_in_the_known_forms_row_by_row(body):
-    found, _ = read(body)
-    assert [entry for entry in entries(found) if entry[1] is not None] == [("a", 1e-9)]
+    results, _ = read(body)
+    assert [entry for entry in entries(results) if entry[1] is not None] == [("a", 1e-9)]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_results_are_read_in_the_known_forms_row_by_row(body):
     ],
 )
 def test_results_of_an_unknown_shape_name_their_raw_file(body):
-    found, lines = read(body)
-    assert not any(one.summary for one in found)
+    results, lines = read(body)
+    assert not any(one.summary for one in results)
     assert all(line.startswith("raw/results-0001.json") for line in lines)
     assert lines
 
@@ -82,10 +82,10 @@ def test_an_empty_summary_is_a_known_shape():
 
 def test_results_that_share_an_id_or_have_none_are_all_kept():
     several = [{**ROW, "summary": [{"name": name, "kd_mean": 1e-9}]} for name in "abc"]
-    found, _ = read(several)
-    assert [(one.id, one.summary[0].name) for one in found] == [("r", "a"), ("r-2", "b"), ("r-3", "c")]
-    found, _ = read([{**one, "id": None} for one in several])
-    assert [(one.id, one.summary[0].name) for one in found] == [
+    results, _ = read(several)
+    assert [(one.id, one.summary[0].name) for one in results] == [("r", "a"), ("r-2", "b"), ("r-3", "c")]
+    results, _ = read([{**one, "id": None} for one in several])
+    assert [(one.id, one.summary[0].name) for one in results] == [
         ("row-1", "a"),
         ("row-2", "b"),
         ("row-3", "c"),
@@ -94,18 +94,18 @@ def test_results_that_share_an_id_or_have_none_are_all_kept():
 
 def test_a_result_on_two_pages_is_one_although_its_link_is_signed_again():
     link = "https://files.example/p.zip?sig="
-    found, _ = read([{**ROW, "data_package_url": f"{link}1"}], [{**ROW, "data_package_url": f"{link}2"}])
-    assert [one.id for one in found] == ["r"]
+    results, _ = read([{**ROW, "data_package_url": f"{link}1"}], [{**ROW, "data_package_url": f"{link}2"}])
+    assert [one.id for one in results] == ["r"]
 
 
 @pytest.mark.parametrize(
     "says", [{"total": 3}, {"has_more": True}, {"next": "?page=9"}, {"next_cursor": "r"}]
 )
 def test_a_list_that_has_more_than_came_says_so_and_no_design_is_missing(says):
-    found, lines = read({"items": [ROW], **says})
+    results, lines = read({"items": [ROW], **says})
     assert lines == ("raw/results-0001.json says that the service has more results than the 1 that came",)
     designs = [ProteinSequence(name=name, aa_string=f"MK{name.upper()}") for name in "ac"]
-    table = read_rows(found, ordered=designs, complete=True, unread=bool(lines))
+    table = read_rows(results, ordered=designs, complete=True, unread=bool(lines))
     assert [(row.name, row.outcome) for row in table] == [("a", Outcome.MEASURED), ("c", Outcome.UNKNOWN)]
 
 

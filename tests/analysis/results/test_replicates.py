@@ -39,7 +39,7 @@ def measured(name, *kds, reported=None, strengths=("strong",) * 9, **fields):
 
 
 def one(rows, name):
-    return next(each for each in summarize(rows) if each.name == name)
+    return next(design for design in summarize(rows) if design.name == name)
 
 
 def fit(low, value, high):
@@ -64,9 +64,9 @@ def analysis(name, *fits):
                 unit="nm",
                 concentrations_nM=(1.0,),
                 verdict="review",
-                fit=each,
+                fit=replicate_fit,
             )
-            for number, each in enumerate(fits, start=1)
+            for number, replicate_fit in enumerate(fits, start=1)
         )
     )
 
@@ -86,8 +86,8 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(count, designs):
         values = [[chance.gauss(truth, 0.156) for _ in range(count)] for truth in truths]
         others = [[chance.gauss(-8, 0.156) for _ in range(3)] for _ in range(10)]
         scatter = pool_scatter(values, others)
-        for truth, each in zip(truths, values, strict=True):
-            low, high = average_values(each, scatter).interval
+        for truth, sample in zip(truths, values, strict=True):
+            low, high = average_values(sample, scatter).interval
             held += low <= truth <= high
             total += 1
     assert 0.93 < held / total < 0.97
@@ -107,9 +107,9 @@ def test_a_design_that_scatters_more_has_its_own_interval_and_leaves_the_others_
     scatter = pool_scatter([*quiet, wild])
     assert scatter.designs == 20
     assert scatter.deviation == pytest.approx(pool_scatter(quiet).deviation)
-    found = average_values(wild, scatter)
-    assert found.is_own
-    assert found.interval[1] - found.interval[0] > 4
+    average = average_values(wild, scatter)
+    assert average.is_own
+    assert average.interval[1] - average.interval[0] > 4
     assert not average_values(quiet[0], scatter).is_own
 
 
@@ -132,10 +132,10 @@ def test_equal_numbers_are_no_scatter():
 def test_the_service_s_mean_stands_beside_the_mean_over_all():
     strengths = ("strong", "medium", "medium")
     rows = measured("third", 34.8, 54.3, 66.5, reported=34.8, strengths=strengths)
-    found = one([*rows, *measured("other", 10, 12, 14, reported=12)], "third")
-    assert (found.reported_kd_M, found.replicates_reported, found.replicates) == (34.8e-9, 1, 3)
-    assert found.kd_M == pytest.approx(50.1e-9, rel=1e-3)
-    assert found.kd_low_M < 50e-9 < found.kd_high_M
+    design = one([*rows, *measured("other", 10, 12, 14, reported=12)], "third")
+    assert (design.reported_kd_M, design.replicates_reported, design.replicates) == (34.8e-9, 1, 3)
+    assert design.kd_M == pytest.approx(50.1e-9, rel=1e-3)
+    assert design.kd_low_M < 50e-9 < design.kd_high_M
     assert find_averaged(34.8e-9, rows[1:])[0].replicate == 1
 
 
@@ -145,49 +145,49 @@ def test_the_order_is_that_of_the_means_over_all():
         *measured("chosen", 30, 200, 210, reported=30, strengths=strengths),
         *measured("steady", 39, 40, 41, reported=40),
     ]
-    assert [each.name for each in summarize(rows)] == ["steady", "chosen"]
+    assert [design.name for design in summarize(rows)] == ["steady", "chosen"]
 
 
 def test_a_weak_binder_keeps_its_k_d_and_its_class():
     weak = measured(
         "weak", 3210, 1780, 2860, strengths=("weak",) * 3, binding="true", binding_strength="weak"
     )
-    found = one(weak, "weak")
-    assert (found.outcome, found.binding_strength, found.reported_kd_M) == (Outcome.MEASURED, "weak", None)
-    assert found.kd_M == pytest.approx(2.54e-6, rel=0.01)
+    design = one(weak, "weak")
+    assert (design.outcome, design.binding_strength, design.reported_kd_M) == (Outcome.MEASURED, "weak", None)
+    assert design.kd_M == pytest.approx(2.54e-6, rel=0.01)
     alone = row("weak", outcome="binding", binding="true", extra=json.dumps({"kd_app": {"value": 2.54e-6}}))
     assert one([alone], "weak").kd_M == 2.54e-6
 
 
 def test_a_number_of_a_non_binder_is_none():
-    found = one(measured("no", 100, 120, outcome="no_binding", kd_M=1e-7), "no")
-    assert (found.kd_M, found.reported_kd_M, found.group) == (None, None, None)
+    design = one(measured("no", 100, 120, outcome="no_binding", kd_M=1e-7), "no")
+    assert (design.kd_M, design.reported_kd_M, design.group) == (None, None, None)
 
 
 def test_curves_that_only_bound_k_d_from_above_make_it_a_limit():
     rows = measured("tight", 0.9, 1.0, 1.1, reported=1.0)
     open_ended = fit(None, None, 1.91e-9)
     closed = fit(0.8e-9, 1.0e-9, 1.2e-9)
-    (found,) = summarize(rows, analyses={"r": analysis("tight", open_ended, open_ended, closed)})
-    assert (found.qualifier, found.kd_M, found.kd_low_M, found.kd_high_M) == ("<", 1.91e-9, None, None)
-    assert found.reported_kd_M == 1e-9
-    (found,) = summarize(rows, analyses={"r": analysis("tight", open_ended, closed, closed)})
-    assert found.qualifier is None
+    (design,) = summarize(rows, analyses={"r": analysis("tight", open_ended, open_ended, closed)})
+    assert (design.qualifier, design.kd_M, design.kd_low_M, design.kd_high_M) == ("<", 1.91e-9, None, None)
+    assert design.reported_kd_M == 1e-9
+    (design,) = summarize(rows, analyses={"r": analysis("tight", open_ended, closed, closed)})
+    assert design.qualifier is None
 
 
 def test_curves_that_only_bound_k_d_from_below_make_it_a_limit():
     rows = measured("weak", 2000, 2100, 2200, reported=2100)
     weak = fit(1.5e-6, None, None)
-    (found,) = summarize(rows, analyses={"r": analysis("weak", weak, weak, weak)})
-    assert (found.qualifier, found.kd_M, found.kd_low_M, found.kd_high_M) == (">", 1.5e-6, None, None)
+    (design,) = summarize(rows, analyses={"r": analysis("weak", weak, weak, weak)})
+    assert (design.qualifier, design.kd_M, design.kd_low_M, design.kd_high_M) == (">", 1.5e-6, None, None)
 
 
 def test_limits_are_never_averaged():
     rows = measured("d", 1, 2, 3, reported=2)
     mixed = [rows[0], rows[1].model_copy(update={"qualifier": "<"}), *rows[2:]]
-    found = one(mixed, "d")
-    assert (found.kd_M, found.kd_low_M, found.kd_high_M) == (2e-9, None, None)
-    assert found.doubts == ("1 of 3 replicates are limits, so there is no mean over all",)
+    design = one(mixed, "d")
+    assert (design.kd_M, design.kd_low_M, design.kd_high_M) == (2e-9, None, None)
+    assert design.doubts == ("1 of 3 replicates are limits, so there is no mean over all",)
     above = [
         rows[0].model_copy(update={"kd_M": None}),
         *(r.model_copy(update={"qualifier": ">"}) for r in rows[1:]),
@@ -209,14 +209,14 @@ def test_ranks_that_could_swap_are_one_group():
         *measured("control", 1.0, 1.1, 0.95, control=True),
         *measured("d", 21, 26, 19),
     ]
-    groups = {each.name: each.group for each in summarize(rows)}
+    groups = {design.name: design.group for design in summarize(rows)}
     assert groups == {"a": "A", "b": "A", "c": "B", "d": "B", "control": None}
     # a limit claims nothing that it does not show, and without a scatter nobody claims anything
     below = row("e", kd_M=1.5e-9, qualifier="<")
     assert one([*rows, below], "e").group == "A"
-    assert {each.group for each in summarize([row("a", kd_M=1e-9), row("b", kd_M=1e-6)])} == {None}
+    assert {design.group for design in summarize([row("a", kd_M=1e-9), row("b", kd_M=1e-6)])} == {None}
     two_targets = [*rows, *measured("f", 1, 2, experiment_code="E-2")]
-    assert {each.group for each in summarize(two_targets, targets={"E-1": "x", "E-2": "y"})} == {None}
+    assert {design.group for design in summarize(two_targets, targets={"E-1": "x", "E-2": "y"})} == {None}
 
 
 def test_groups_are_right_about_truly_equal_designs():
@@ -226,7 +226,7 @@ def test_groups_are_right_about_truly_equal_designs():
         values = [[chance.gauss(-8, 0.15) for _ in range(3)] for _ in range(10)]
         scatter = pool_scatter(values)
         apart += is_apart(
-            *sorted((average_values(each, scatter) for each in values[:2]), key=lambda m: m.value)
+            *sorted((average_values(sample, scatter) for sample in values[:2]), key=lambda m: m.value)
         )
     assert 0.03 < apart / 1000 < 0.075
 
@@ -234,13 +234,15 @@ def test_groups_are_right_about_truly_equal_designs():
 def test_melting_temperatures_have_an_interval_and_groups_too():
     def melts(name, *values):
         kind = {"result_type": "thermostability"}
-        found = [row(name, level="replicate", replicate=n, tm_C=v, **kind) for n, v in enumerate(values, 1)]
-        return [row(name, tm_C=sum(values) / len(values), **kind), *found]
+        replicates = [
+            row(name, level="replicate", replicate=n, tm_C=v, **kind) for n, v in enumerate(values, 1)
+        ]
+        return [row(name, tm_C=sum(values) / len(values), **kind), *replicates]
 
-    found = summarize([*melts("a", 70.0, 70.4), *melts("b", 70.1, 69.8), *melts("c", 55.0, 55.3)])
-    assert [each.group for each in found] == ["A", "A", "B"]
-    assert found[0].tm_low_C < 70.2 < found[0].tm_high_C
-    assert found[0].tm_high_C - found[0].tm_low_C < 2
+    designs = summarize([*melts("a", 70.0, 70.4), *melts("b", 70.1, 69.8), *melts("c", 55.0, 55.3)])
+    assert [design.group for design in designs] == ["A", "A", "B"]
+    assert designs[0].tm_low_C < 70.2 < designs[0].tm_high_C
+    assert designs[0].tm_high_C - designs[0].tm_low_C < 2
 
 
 def test_a_control_that_failed_is_named_and_doubts_the_calls_that_rest_on_it():
@@ -250,7 +252,7 @@ def test_a_control_that_failed_is_named_and_doubts_the_calls_that_rest_on_it():
         row("EGF", outcome="no_binding", control=True),
         row("elsewhere", outcome="no_binding", experiment_code="E-2"),
     ]
-    designs = {each.name: each for each in summarize(rows)}
+    designs = {design.name: design for design in summarize(rows)}
     (control,) = list_controls(designs.values())
     assert control.sentence == "EGF was expected to bind, and did not bind"
     assert designs["silent"].doubts == ("control EGF was expected to bind, and did not bind",)
@@ -271,7 +273,7 @@ def test_a_negative_control_that_binds_doubts_the_binders(extra, attributes):
         row("silent", outcome="no_binding"),
         *measured("blank", 100, 120, reported=110, control=True, extra=extra),
     ]
-    designs = {each.name: each for each in summarize(rows, attributes={"blank": attributes})}
+    designs = {design.name: design for design in summarize(rows, attributes={"blank": attributes})}
     (control,) = list_controls(designs.values())
     assert (control.expects_binding, control.as_expected) == (False, False)
     assert designs["binder"].doubts == ("control blank was expected not to bind, and bound",)
@@ -293,9 +295,9 @@ def test_a_control_that_is_not_measured_yet_has_not_failed():
     rows = [row("EGF", outcome="pending", control=True), row("d", outcome="no_binding")]
     designs = summarize(rows)
     assert [control.as_expected for control in list_controls(designs)] == [None]
-    assert all(not each.doubts for each in designs)
+    assert all(not design.doubts for design in designs)
 
 
 def test_an_interval_that_leaves_the_numbers_is_open():
-    found = one(measured("d", 1e-290, 1e300), "d")
-    assert (found.kd_low_M, found.kd_high_M) == (0.0, None)
+    design = one(measured("d", 1e-290, 1e300), "d")
+    assert (design.kd_low_M, design.kd_high_M) == (0.0, None)

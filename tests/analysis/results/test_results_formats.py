@@ -79,9 +79,9 @@ def test_a_lower_limit_follows_every_affinity():
         row("known", kd_M=1e-6),
         row("called", outcome="binding"),
     ]
-    assert [found.name for found in summarize(table)] == ["known", "open", "called"]
+    assert [design.name for design in summarize(table)] == ["known", "open", "called"]
 
 
 def test_a_kd_of_zero_is_no_affinity():
-    (found,) = summarize([row("zero", kd_M=0.0)])
-    assert (found.kd_M, is_hit(found)) == (None, None)
+    (design,) = summarize([row("zero", kd_M=0.0)])
+    assert (design.kd_M, is_hit(design)) == (None, None)

@@ -97,11 +97,11 @@ def test_a_dissociation_constant_is_in_molar_unless_it_says_otherwise(unit):
 
 
 def test_nanomolar_becomes_molar_and_each_replicate_may_have_a_unit_of_its_own():
-    found = read_rows([result(NANOMOLAR)])
-    assert [row.kd_M for row in found] == [4.2e-9] * 3
-    assert found[0].log10_kd == pytest.approx(-8.377, abs=0.001)
-    assert (found[0].kon_per_M_s, found[0].kd_log_std) == (7.0e4, 0.1)
-    assert json.loads(found[0].extra) == {"kd_units": "nM"}
+    rows = read_rows([result(NANOMOLAR)])
+    assert [row.kd_M for row in rows] == [4.2e-9] * 3
+    assert rows[0].log10_kd == pytest.approx(-8.377, abs=0.001)
+    assert (rows[0].kon_per_M_s, rows[0].kd_log_std) == (7.0e4, 0.1)
+    assert json.loads(rows[0].extra) == {"kd_units": "nM"}
     assert list_unread_values([result(NANOMOLAR)]) == ()
 
 
@@ -124,9 +124,9 @@ def test_a_unit_counts_wherever_a_record_names_it(in_entry, in_result):
     made = Result.model_validate(
         {"id": "r-1", "result_type": "affinity", "summary": [{**entry, **in_entry}], **in_result}
     )
-    found = read_rows([made])
-    assert [row.kd_M for row in found] == [pytest.approx(4.2e-9)] * 3
-    assert [row.kon_per_M_s for row in found] == [7.0e4, None, None]
+    rows = read_rows([made])
+    assert [row.kd_M for row in rows] == [pytest.approx(4.2e-9)] * 3
+    assert [row.kon_per_M_s for row in rows] == [7.0e4, None, None]
 
 
 @pytest.mark.parametrize("value", [4.2, -9.1, 0.5])
@@ -134,10 +134,10 @@ def test_a_number_that_no_measurement_gives_in_molar_puts_the_unit_of_all_in_dou
     odd = {"sequence_name": "d1", "kd_mean": value, "kd_app": {"value": value}, "binding": "true"}
     other = {**odd, "sequence_name": "d2", "kd_mean": 0.004, "kd_app": None}
     named = {**other, "sequence_name": "d3", "kd_units": "M"}
-    found = read_rows([result(odd, other), result(named)])
-    assert [row.kd_M for row in found] == [None, None, 0.004]
-    assert [json.loads(row.extra)["kd_mean"] for row in found[:2]] == [value, 0.004]
-    assert [design.kd_M for design in summarize(found)] == [0.004, None, None]
+    rows = read_rows([result(odd, other), result(named)])
+    assert [row.kd_M for row in rows] == [None, None, 0.004]
+    assert [json.loads(row.extra)["kd_mean"] for row in rows[:2]] == [value, 0.004]
+    assert [design.kd_M for design in summarize(rows)] == [0.004, None, None]
     (line,) = list_unread_values([result(odd, other), result(named)])
     assert "K_D in result r-1 is without a unit" in line
 
@@ -247,7 +247,7 @@ def test_outcomes_are_told_apart(fields, outcome):
 
 
 def test_thermostability_and_its_absent_tm():
-    found = read_rows(
+    rows = read_rows(
         [
             result(
                 {"sequence_name": "a", "tm": 61.5, "initial_330nm": 3.2},
@@ -256,7 +256,7 @@ def test_thermostability_and_its_absent_tm():
             )
         ]
     )
-    assert [(row.tm_C, row.outcome) for row in found] == [(61.5, Outcome.MEASURED), (None, Outcome.UNKNOWN)]
+    assert [(row.tm_C, row.outcome) for row in rows] == [(61.5, Outcome.MEASURED), (None, Outcome.UNKNOWN)]
 
 
 def test_an_unknown_type_keeps_its_fields_and_measures_nothing():
@@ -303,12 +303,12 @@ def test_an_ordered_design_without_result_stays_in_the_table(complete, outcome):
         ProteinSequence(name="d1", aa_string="MKV"),
         ProteinSequence(name="d2", aa_string="MKL", control=True),
     ]
-    found = read_rows([result(AFFINITY)], experiment_code="E", ordered=ordered, complete=complete)
-    assert [(row.name, row.outcome) for row in found if row.level is Level.SUMMARY] == [
+    rows = read_rows([result(AFFINITY)], experiment_code="E", ordered=ordered, complete=complete)
+    assert [(row.name, row.outcome) for row in rows if row.level is Level.SUMMARY] == [
         ("d1", Outcome.MEASURED),
         ("d2", outcome),
     ]
-    assert (found[-1].aa_string, found[-1].control) == ("MKL", True)
+    assert (rows[-1].aa_string, rows[-1].control) == ("MKL", True)
 
 
 def test_calls_and_numbers_are_read_in_any_notation():
@@ -380,15 +380,15 @@ NAMELESS = json.dumps([None] * len(NAMING))
     st.lists(odd_entry | anything, max_size=3), st.sampled_from(["affinity", "thermostability", "new_type"])
 )
 def test_no_content_ends_a_run_that_has_waited_ten_days(entries, result_type):
-    found = read_rows([result(*entries, result_type=result_type)], experiment_code="E")
-    summaries = [row for row in found if row.level is Level.SUMMARY]
+    rows = read_rows([result(*entries, result_type=result_type)], experiment_code="E")
+    summaries = [row for row in rows if row.level is Level.SUMMARY]
     designs = [entry for entry in entries if isinstance(entry, dict)]
     assert bool(summaries) == bool(designs)
     names = [json.dumps([entry.get(name) for name in NAMING], default=str) for entry in designs]
     if all(name == NAMELESS for name in names):  # entries of one name are replicates of one design
         assert len(summaries) == len(designs)
     assert len(summaries) <= len(designs)
-    assert from_csv(to_csv(found)) == found
+    assert from_csv(to_csv(rows)) == rows
 
 
 def test_what_a_result_does_not_say_of_its_design_comes_from_the_order():
@@ -424,13 +424,13 @@ def test_a_call_overrides_the_number_beside_it(binding, outcome):
         "kd_mean": 4.2e-9,
         "replicates": [{"replicate": 1, "kd": 4e-9}],
     }
-    found = read_rows([result(entry)])
-    assert [row.outcome for row in found] == [outcome, outcome]
+    rows = read_rows([result(entry)])
+    assert [row.outcome for row in rows] == [outcome, outcome]
     is_binder = outcome is Outcome.MEASURED
-    (design,) = summarize(found)
+    (design,) = summarize(rows)
     assert (is_hit(design) is True) == is_binder
     assert (design.kd_M is not None) == is_binder
-    assert pool_scatters(found).log_kd is None
+    assert pool_scatters(rows).log_kd is None
 
 
 @pytest.mark.parametrize(
@@ -460,9 +460,9 @@ def test_a_call_in_another_field_of_public_tables_counts(fields):
 )
 def test_a_call_that_is_unclear_makes_the_outcome_unknown_and_is_quoted(fields):
     made = result({"sequence_name": "d1", "kd_mean": 4.2e-9, **fields})
-    found = read_rows([made])
-    assert found[0].outcome is Outcome.UNKNOWN
-    assert [is_hit(design) for design in summarize(found)] == [None]
+    rows = read_rows([made])
+    assert rows[0].outcome is Outcome.UNKNOWN
+    assert [is_hit(design) for design in summarize(rows)] == [None]
     (line,) = list_unread_values([made])
     assert str(next(reversed(fields.values()))) in line
 
@@ -478,10 +478,10 @@ def test_the_calls_of_a_public_showcase():
         for n in range(6)
     ]
     entries += [{"sequence_name": "x", "binding": "no_expression", "expression": "none", "kd_mean": None}]
-    found = read_rows([result(*entries)])
-    counts = Counter(row.outcome for row in found)
+    rows = read_rows([result(*entries)])
+    counts = Counter(row.outcome for row in rows)
     assert counts == {Outcome.MEASURED: 13, Outcome.NO_BINDING: 6, Outcome.NO_EXPRESSION: 1}
-    assert [design.name for design in summarize(found) if is_hit(design)] == [f"b{n}" for n in range(13)]
+    assert [design.name for design in summarize(rows) if is_hit(design)] == [f"b{n}" for n in range(13)]
     assert list_unread_values([result(*entries)]) == ()
 
 
@@ -596,14 +596,14 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
         {"sequence_name": "d1", "binding": "true", "replicate": n, "kd": kd}
         for n, kd in ((1, 0.5e-9), (2, 1e-9), (3, 2e-9))
     ]
-    found = read_rows([result(*entries, {"sequence_name": "d2", "kd_mean": 3e-9})])
-    assert [(row.name, row.level, row.replicate) for row in found] == [
+    rows = read_rows([result(*entries, {"sequence_name": "d2", "kd_mean": 3e-9})])
+    assert [(row.name, row.level, row.replicate) for row in rows] == [
         ("d1", Level.SUMMARY, None),
         *(("d1", Level.REPLICATE, n) for n in (1, 2, 3)),
         ("d2", Level.SUMMARY, None),
     ]
-    assert found[0].kd_M == pytest.approx(1e-9)
-    first, _ = summarize(found)
+    assert rows[0].kd_M == pytest.approx(1e-9)
+    first, _ = summarize(rows)
     assert (first.name, first.kd_M, first.replicates, first.replicates_averaged) == (
         "d1",
         pytest.approx(1e-9),
@@ -647,7 +647,7 @@ def test_a_kd_above_the_highest_concentration_is_extrapolated():
     first, second = read_rows([made], highest_molar=1e-6)
     assert first.doubt == "extrapolated: K_D is above the highest concentration, 1000 nM"
     assert second.doubt is None
-    assert [(each.name, each.extrapolated) for each in summarize((first, second))] == [
+    assert [(design.name, design.extrapolated) for design in summarize((first, second))] == [
         ("d2", False),
         ("d1", True),
     ]
@@ -673,7 +673,7 @@ def test_units_of_one_place_that_contradict_each_other_are_quoted():
     [("thermostability", "tm", "tm_C"), ("expression", "concentration_value", "concentration_nM")],
 )
 def test_a_number_beside_an_unknown_word_is_in_its_column_and_in_no_summary(kind, field, column):
-    found = read_rows([result({"sequence_name": "d1", field: 61.5, "expression": "so-so"}, result_type=kind)])
-    assert getattr(found[0], column) == 61.5
-    (design,) = summarize(found)
+    rows = read_rows([result({"sequence_name": "d1", field: 61.5, "expression": "so-so"}, result_type=kind)])
+    assert getattr(rows[0], column) == 61.5
+    (design,) = summarize(rows)
     assert (design.outcome, getattr(design, column)) == (Outcome.UNKNOWN, None)

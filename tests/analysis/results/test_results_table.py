@@ -70,9 +70,9 @@ def test_a_name_that_a_spreadsheet_takes_for_a_formula_keeps_its_bytes(name):
 
 def test_csv_is_read_by_others_with_units_in_the_header():
     data = to_csv([row(kd_M=7.4e-8, name='a,"b"\nc', control=False)])
-    (found,) = csv.DictReader(io.StringIO(data.decode(), newline=""))
-    assert tuple(found) == COLUMNS
-    assert (found["kd_M"], found["name"], found["tm_C"], found["control"]) == (
+    (cells,) = csv.DictReader(io.StringIO(data.decode(), newline=""))
+    assert tuple(cells) == COLUMNS
+    assert (cells["kd_M"], cells["name"], cells["tm_C"], cells["control"]) == (
         "7.4e-08",
         'a,"b"\nc',
         "",
@@ -111,13 +111,13 @@ def test_a_table_of_another_version_is_read(left_out):
         items = [(name, cell) for name, cell in cells.items() if name != left_out]
         items.insert(place, ("later_column", "x"))
         lines = [",".join(text) for text in zip(*items, strict=True)]
-        (found,) = from_csv("\r\n".join(lines) + "\r\n")
-        assert found == ResultRow.model_validate(whole.model_dump(exclude={left_out}))
+        (parsed_row,) = from_csv("\r\n".join(lines) + "\r\n")
+        assert parsed_row == ResultRow.model_validate(whole.model_dump(exclude={left_out}))
 
 
 def test_csv_takes_a_very_large_extra():
-    (found,) = from_csv(to_csv([row(extra="x" * 1_000_000)]))
-    assert len(found.extra) == 1_000_000
+    (parsed_row,) = from_csv(to_csv([row(extra="x" * 1_000_000)]))
+    assert len(parsed_row.extra) == 1_000_000
 
 
 def to_parquet_type(table, column):
@@ -127,8 +127,8 @@ def to_parquet_type(table, column):
 def test_collate_keeps_the_later_of_a_row_that_comes_twice():
     partial = [row("a", binding="in_progress", outcome="pending"), row("b", result_id="", outcome="pending")]
     final = [row("a", kd_M=1e-9), row("b", kd_M=2e-9), row("c", result_id="", outcome="missing")]
-    found = collate_rows([partial, final])
-    assert [(r.name, r.kd_M, r.outcome) for r in found] == [
+    rows = collate_rows([partial, final])
+    assert [(r.name, r.kd_M, r.outcome) for r in rows] == [
         ("a", 1e-9, "measured"),
         ("b", 2e-9, "measured"),
         ("c", None, "missing"),

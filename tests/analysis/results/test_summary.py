@@ -81,41 +81,43 @@ def test_a_design_is_one_row_with_what_is_known_of_its_experiment():
         ),
         *replicates("d1", 1e-9, 2e-9, 3e-9),
     ]
-    (found,) = summarize(
+    (design,) = summarize(
         table,
         targets={"E-1": "EGFR"},
         prices={"E-1": 11900},
         attributes={"d1": {"ipTM": "0.8"}, "d2": {"a": "b"}},
     )
-    assert (found.name, found.target, found.koff_per_s, found.replicates) == ("d1", "EGFR", 2e-4, 3)
-    assert (found.reported_kd_M, found.replicates_reported, found.replicates_averaged) == (2e-9, 3, 3)
-    assert found.kd_M == pytest.approx((1 * 2 * 3) ** (1 / 3) * 1e-9)
-    assert (found.price_cents, found.attributes, found.expression, found.aa_string) == (
+    assert (design.name, design.target, design.koff_per_s, design.replicates) == ("d1", "EGFR", 2e-4, 3)
+    assert (design.reported_kd_M, design.replicates_reported, design.replicates_averaged) == (2e-9, 3, 3)
+    assert design.kd_M == pytest.approx((1 * 2 * 3) ** (1 / 3) * 1e-9)
+    assert (design.price_cents, design.attributes, design.expression, design.aa_string) == (
         11900,
         {"ipTM": "0.8"},
         "high",
         "MK",
     )
-    assert found.kd_low_M < found.kd_M < found.kd_high_M
-    assert found.verdict is None
+    assert design.kd_low_M < design.kd_M < design.kd_high_M
+    assert design.verdict is None
 
 
 def test_a_limit_has_no_interval():
     above = {"kd_M": 1e-4, "qualifier": ">"}
     measured = [row("d1", level="replicate", replicate=number, **above) for number in (1, 2, 3)]
-    (found,) = summarize([row("d1", **above), *measured])
-    assert (found.kd_M, found.kd_low_M, found.kd_high_M) == (1e-4, None, None)
+    (design,) = summarize([row("d1", **above), *measured])
+    assert (design.kd_M, design.kd_low_M, design.kd_high_M) == (1e-4, None, None)
 
 
 def test_a_non_binder_has_no_constants():
     fields = {"kd_M": 1e-6, "kon_per_M_s": 1e4, "koff_per_s": 1e-2, "qualifier": ">", "binding": "false"}
-    (found,) = summarize([row("d1", outcome="no_binding", **fields), *replicates("d1", 1e-6)])
-    assert (found.kd_M, found.kd_low_M, found.kon_per_M_s, found.koff_per_s, found.qualifier) == (None,) * 5
-    assert (found.outcome, found.binding) == (Outcome.NO_BINDING, "false")
+    (design,) = summarize([row("d1", outcome="no_binding", **fields), *replicates("d1", 1e-6)])
+    assert (design.kd_M, design.kd_low_M, design.kon_per_M_s, design.koff_per_s, design.qualifier) == (
+        None,
+    ) * 5
+    assert (design.outcome, design.binding) == (Outcome.NO_BINDING, "false")
 
 
 def test_a_later_result_counts_and_another_kind_fills_in():
-    (found,) = summarize(
+    (design,) = summarize(
         [
             row("d1", kd_M=1e-9, result_id="first"),
             row("d1", tm_C=61.0, result_type="thermostability", result_id="melt", expression="high"),
@@ -123,16 +125,21 @@ def test_a_later_result_counts_and_another_kind_fills_in():
             row("d1", outcome="pending", result_id="third"),
         ]
     )
-    assert (found.kd_M, found.tm_C, found.result_type, found.expression) == (2e-9, 61.0, "affinity", "high")
-    (found,) = summarize([row("d1", outcome="pending", result_id="", result_type=""), row("d1", kd_M=1e-9)])
-    assert (found.kd_M, found.outcome) == (1e-9, Outcome.MEASURED)
+    assert (design.kd_M, design.tm_C, design.result_type, design.expression) == (
+        2e-9,
+        61.0,
+        "affinity",
+        "high",
+    )
+    (design,) = summarize([row("d1", outcome="pending", result_id="", result_type=""), row("d1", kd_M=1e-9)])
+    assert (design.kd_M, design.outcome) == (1e-9, Outcome.MEASURED)
 
 
 def test_two_experiments_are_two_rows():
-    found = summarize(
+    designs = summarize(
         [row("d1", kd_M=1e-9), row("d1", experiment_code="E-2", kd_M=1e-8)], prices={"E-2": math.nan}
     )
-    assert [(each.experiment_code, each.kd_M, each.price_cents) for each in found] == [
+    assert [(design.experiment_code, design.kd_M, design.price_cents) for design in designs] == [
         ("E-1", 1e-9, None),
         ("E-2", 1e-8, None),
     ]
@@ -156,26 +163,31 @@ TABLE = [
 
 
 def test_binders_come_as_they_are_ranked_and_the_rest_by_outcome():
-    order = [found.name for found in summarize(TABLE)]
+    order = [design.name for design in summarize(TABLE)]
     assert order[:5] == ["best", "control", "a-tie", "weak", "screened"]
     assert order[5:] == ["melts-late", "melts", "zero", "none", "silent", "odd", "waits", "gone"]
 
 
 def test_controls_and_non_binders_are_no_hits_whatever_number_they_have():
     table = [*TABLE, row("artefact", kd_M=1e-10, outcome="no_binding"), *replicates("artefact", 1e-10)]
-    assert [each.name for each in summarize(table) if is_hit(each)] == ["best", "a-tie", "weak", "screened"]
+    assert [design.name for design in summarize(table) if is_hit(design)] == [
+        "best",
+        "a-tie",
+        "weak",
+        "screened",
+    ]
 
 
 def test_a_design_that_binds_weaker_than_a_limit_comes_after_all_that_were_measured():
     table = [row("limit", kd_M=1e-7, qualifier=">"), row("weaker", kd_M=5e-7), row("at-most", kd_M=1e-9)]
-    assert [each.name for each in summarize(table)] == ["at-most", "weaker", "limit"]
+    assert [design.name for design in summarize(table)] == ["at-most", "weaker", "limit"]
 
 
 @pytest.mark.parametrize(("sign", "kd"), [("<", 3e-9), (">", 1e-9)])
 def test_of_several_limits_the_one_counts_that_all_agree_with(sign, kd):
     parts = replicates("d1", 2e-9, 1e-9, 3e-9, qualifier=sign)
-    (found,) = summarize([row("d1", outcome="binding"), *parts])
-    assert (found.kd_M, found.qualifier) == (kd, sign)
+    (design,) = summarize([row("d1", outcome="binding"), *parts])
+    assert (design.kd_M, design.qualifier) == (kd, sign)
 
 
 def test_a_design_is_compared_with_the_controls_of_its_own_experiment():
@@ -184,13 +196,15 @@ def test_a_design_is_compared_with_the_controls_of_its_own_experiment():
         row("mine", kd_M=4e-9, control=True),
         row("d1", kd_M=2e-9),
     ]
-    found = {each.name: each for each in summarize(table)}
-    assert (found["d1"].reference, found["d1"].fold) == ("mine", 2.0)
+    designs = {design.name: design for design in summarize(table)}
+    assert (designs["d1"].reference, designs["d1"].fold) == ("mine", 2.0)
 
 
 def test_the_order_of_the_rows_does_not_matter():
     few = TABLE[-6:]
-    assert len({tuple(each.name for each in summarize(some)) for some in itertools.permutations(few)}) == 1
+    assert (
+        len({tuple(design.name for design in summarize(some)) for some in itertools.permutations(few)}) == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,9 +232,9 @@ def test_reasons_are_given_once_and_name_the_replicate_that_differs():
             curves(name="another", reasons=("not mine",)),
         )
     )
-    (found,) = summarize([row("d1", kd_M=1e-9)], analyses={"r": analysis, "other": analysis})
-    assert found.verdict is Verdict.AGREES
-    assert found.reasons == ("short dissociation", "replicate 3: residuals are not noise")
+    (design,) = summarize([row("d1", kd_M=1e-9)], analyses={"r": analysis, "other": analysis})
+    assert design.verdict is Verdict.AGREES
+    assert design.reasons == ("short dissociation", "replicate 3: residuals are not noise")
     _, reasons = combine_verdicts(analysis.kinetics[1:3])
     assert reasons[0] == "the replicates differ: 1 agrees, 1 review"
 

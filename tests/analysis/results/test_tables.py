@@ -127,9 +127,9 @@ def test_parquet_has_the_columns_of_the_csv_and_exact_texts():
     data = encode_summary_parquet(designs)
     table = pq.read_table(io.BytesIO(data))
     assert table.column_names == list(lines(write_summary_csv(designs))[0])
-    found = table.to_pylist()[0]
-    assert (found["name"], found["kd_M"], found["control"], found["replicates"]) == ("=1", 1e-9, True, 3)
-    assert (found["reasons"], found["ipTM"], found["tm_C"]) == (["a", "b"], "0.9", None)
+    record = table.to_pylist()[0]
+    assert (record["name"], record["kd_M"], record["control"], record["replicates"]) == ("=1", 1e-9, True, 3)
+    assert (record["reasons"], record["ipTM"], record["tm_C"]) == (["a", "b"], "0.9", None)
     assert encode_summary_parquet(designs) == data
     assert pq.read_table(io.BytesIO(encode_summary_parquet([]))).num_rows == 0
 
@@ -149,8 +149,8 @@ def test_a_limit_of_k_d_is_one_in_the_competition_files_too():
     )
     for table in written:
         assert lines(table)[0]["kd"] == ">0.0001"
-        (found,) = read_history(table).designs
-        assert (found.qualifier, found.kd_M) == (">", 1e-4)
+        (summary,) = read_history(table).designs
+        assert (summary.qualifier, summary.kd_M) == (">", 1e-4)
 
 
 def test_the_competition_files_are_as_published():

@@ -46,33 +46,33 @@ def table(seed=1, count=12):
     return designs
 
 
-def figures(found):
-    return {each.policy: each for each in found.played}
+def figures(backtest):
+    return {policy_run.policy: policy_run for policy_run in backtest.played}
 
 
 def test_families_are_what_shares_words():
     designs = [design.aa_string for design in table()]
     numbers = number_families(designs)
     assert len(set(numbers)) == 12
-    assert all(len(set(numbers[at : at + 5])) == 1 for at in range(0, 60, 5))
+    assert all(len(set(numbers[start : start + 5])) == 1 for start in range(0, 60, 5))
 
 
 def test_what_is_known_is_used_and_the_difference_to_the_next_policy_is_said():
     told = []
-    found = play_purchases(
+    backtest = play_purchases(
         table(),
         SelectionSettings(score_column="ipTM", higher_is_better=True),
         Plan(rounds=2, batch=5, splits=6, warm=True),
         told.append,
     )
-    by = figures(found)
-    assert found.families == 12
+    by = figures(backtest)
+    assert backtest.families == 12
     assert len(by["gp"].first) == 6
     assert sum(by["gp"].first) > sum(by["random"].first)
     assert {"gp", RIDGE, "top_score", "random"} < set(by)
     assert told[0] == "gp: 6 splits"
-    verdict = found.give_verdict()
-    means = {each.policy: sum(each.last) / 6 for each in found.played}
+    verdict = backtest.give_verdict()
+    means = {policy_run.policy: sum(policy_run.last) / 6 for policy_run in backtest.played}
     assert means[verdict.policy] == max(means[policy] for policy in SelectionPolicy)
     others = [mean for policy, mean in means.items() if policy != verdict.policy]
     assert verdict.difference == pytest.approx(means[verdict.policy] - max(others))
@@ -111,10 +111,10 @@ def test_splits_of_few_families_are_not_independent():
 def test_fewest_edits_are_played_where_the_table_has_a_control():
     parent = table()[1]
     control = parent.model_copy(update={"control": True, "aa_string": parent.aa_string[:-1] + "W"})
-    found = figures(
+    by_policy = figures(
         play_purchases([*table(), control], SelectionSettings(), Plan(rounds=1, batch=4, splits=4))
     )
-    assert FEWEST_EDITS in found
+    assert FEWEST_EDITS in by_policy
     assert FEWEST_EDITS not in figures(
         play_purchases(table(), SelectionSettings(), Plan(rounds=1, batch=4, splits=4))
     )
@@ -126,25 +126,25 @@ def test_purchases_that_cannot_differ_are_no_proof(splits):
 
 
 def test_designs_of_other_targets_are_not_played():
-    own = [design.model_copy(update={"target": "one"}) for design in table()]
+    on_target = [design.model_copy(update={"target": "one"}) for design in table()]
     others = [design.model_copy(update={"target": "two"}) for design in table(seed=2)]
     plan = Plan(rounds=1, batch=10, splits=8)
-    of_one = play_purchases([*own, *others], SelectionSettings(target="one"), plan)
-    assert of_one.designs == len({design.aa_string for design in own})
-    assert figures(of_one)["gp"] == figures(play_purchases(own, SelectionSettings(), plan))["gp"]
+    of_one = play_purchases([*on_target, *others], SelectionSettings(target="one"), plan)
+    assert of_one.designs == len({design.aa_string for design in on_target})
+    assert figures(of_one)["gp"] == figures(play_purchases(on_target, SelectionSettings(), plan))["gp"]
 
 
 def test_the_best_value_is_a_distance_in_decades():
-    found = play_purchases(table(), SelectionSettings(aim="best"), Plan(rounds=3, batch=60, splits=2))
-    assert all(value == 0 for each in found.played for value in each.last)
-    assert not found.more_is_better
+    backtest = play_purchases(table(), SelectionSettings(aim="best"), Plan(rounds=3, batch=60, splits=2))
+    assert all(value == 0 for policy_run in backtest.played for value in policy_run.last)
+    assert not backtest.more_is_better
 
 
 def test_groups_of_a_column_stay_together():
     with pytest.raises(InputError, match="no design has a cell in the column 'author'"):
         play_purchases(table(), SelectionSettings(), Plan(splits=2, by="author"))
-    found = play_purchases(table(), SelectionSettings(), Plan(rounds=1, batch=5, splits=4, by="method"))
-    assert sum(figures(found)["random"].first) % 1 == 0
+    backtest = play_purchases(table(), SelectionSettings(), Plan(rounds=1, batch=5, splits=4, by="method"))
+    assert sum(figures(backtest)["random"].first) % 1 == 0
 
 
 @pytest.mark.parametrize("designs", [[], table()[:3], [design for design in table() if design.kd_M]])

@@ -85,10 +85,10 @@ def test_groups_with_hits_come_first(column):
 
     selection = select_designs(designs, make_history(history), 10, GP, **LAST)
 
-    found = Counter(
+    counts = Counter(
         (choice.candidate.columns.get(column) or choice.candidate.parents[0]) for choice in selection.choices
     )
-    assert found == {"m0": 10}
+    assert counts == {"m0": 10}
     assert "method, author, parents +" in selection.choices[0].reason
 
 
@@ -140,12 +140,12 @@ def elsewhere(chance):
 def test_results_of_other_targets_change_no_choice():
     chance = random.Random(6)
     designs = [candidate(f"d{n}", protein(chance), method=f"m{n % 3}", target="new") for n in range(60)]
-    own = [measured(f"f{n}", protein(chance), hit=n > 8, target="new", method="m0") for n in range(12)]
+    on_target = [measured(f"f{n}", protein(chance), hit=n > 8, target="new", method="m0") for n in range(12)]
     others = elsewhere(chance)
 
-    selection = select_designs(designs, make_history([*others, *own]), 10, GP, **LAST)
+    selection = select_designs(designs, make_history([*others, *on_target]), 10, GP, **LAST)
 
-    assert names(selection) == names(select_designs(designs, make_history(own), 10, GP, **LAST))
+    assert names(selection) == names(select_designs(designs, make_history(on_target), 10, GP, **LAST))
     assert "135 results of 3 other targets do not count" in selection.notes
 
 
@@ -180,12 +180,12 @@ def test_a_history_of_several_targets_needs_the_one_of_the_pool():
 
 def test_what_was_measured_on_another_target_may_be_bought_and_on_this_one_not():
     chance = random.Random(8)
-    shared, own = protein(chance), protein(chance)
+    shared, repeated = protein(chance), protein(chance)
     history = [
         measured("a", shared, hit=True, target="one"),
-        measured("b", own, hit=True, target="two"),
+        measured("b", repeated, hit=True, target="two"),
     ]
-    designs = [candidate("shared", shared), candidate("own", own)]
+    designs = [candidate("shared", shared), candidate("own", repeated)]
 
     two = select_designs(designs, make_history(history), 2, SelectionSettings(target="two"))
     assert names(two) == ["shared"]
@@ -279,8 +279,8 @@ def test_one_wrong_entry_does_not_change_what_a_batch_is_worth():
         history = bought(chance.sample(VARIANTS, 48), chance)
         wrong = [history[0].model_copy(update={"kd_M": 1e-11}), *history[1:]]
         clean, dirty = (
-            min(affinity(name) for name in names(select_designs(LIBRARY, make_history(found), 24, BEST)))
-            for found in (history, wrong)
+            min(affinity(name) for name in names(select_designs(LIBRARY, make_history(entries), 24, BEST)))
+            for entries in (history, wrong)
         )
         lost.append(np.log10(dirty / clean))
     assert np.mean(lost) <= 0.05
@@ -291,13 +291,13 @@ def single_mutants(seed, length=56):
     chance = np.random.default_rng(seed)
     wild, size = protein(random.Random(seed), length), dict(zip(LETTERS, chance.normal(size=20), strict=True))
     tolerance, slope = np.exp(chance.normal(-1.2, 1.0, length)), chance.normal(0, 0.15, length)
-    found = {}
+    kds_molar = {}
     for place, letter in itertools.product(range(length), LETTERS):
         if letter != wild[place]:
             step = size[letter] - size[wild[place]]
             loss = tolerance[place] * (0.25 + 0.3 * abs(step)) - slope[place] * step
-            found[wild[:place] + letter + wild[place + 1 :]] = 1e-8 * 10 ** (loss + chance.normal(0, 0.1))
-    return found
+            kds_molar[wild[:place] + letter + wild[place + 1 :]] = 1e-8 * 10 ** (loss + chance.normal(0, 0.1))
+    return kds_molar
 
 
 def test_single_mutants_are_bought_better_than_at_random():
@@ -342,8 +342,8 @@ def test_melting_temperatures_are_predicted_in_degrees():
         )
         for v in VARIANTS[::7]
     ]
-    given = SelectionSettings(objective="melting")
-    selection = select_designs([candidate(v, v) for v in VARIANTS], make_history(designs), 3, given)
+    settings = SelectionSettings(objective="melting")
+    selection = select_designs([candidate(v, v) for v in VARIANTS], make_history(designs), 3, settings)
     assert {name[0] for name in names(selection)} == {LETTERS[8]}
     assert selection.choices[0].score == pytest.approx(58, abs=1)
 
@@ -373,8 +373,8 @@ def landscape(seed):
     same_length = chance.random() < 0.5
 
     def sequence():
-        found = mutant(chance.choice(bases), chance, chance.randint(0, 3))
-        return found if same_length else found + "G" * chance.randint(0, 9)
+        mutated = mutant(chance.choice(bases), chance, chance.randint(0, 3))
+        return mutated if same_length else mutated + "G" * chance.randint(0, 9)
 
     def columns():
         return {
@@ -390,12 +390,12 @@ def landscape(seed):
 
     def result(n):
         value = 10 ** chance.uniform(-14, -2) if chance.random() < 0.6 else None
-        found = measured(
+        summary = measured(
             f"h{n}", sequence(), hit=chance.random() < 0.6, target=chance.choice(["t", "t", "u"]), **columns()
         )
-        if found.outcome is Outcome.NO_BINDING or value is None:
-            return found
-        return found.model_copy(
+        if summary.outcome is Outcome.NO_BINDING or value is None:
+            return summary
+        return summary.model_copy(
             update={
                 "outcome": Outcome.MEASURED,
                 "kd_M": value,

@@ -100,8 +100,8 @@ def test_the_competitions_files_are_read_per_design_and_per_replicate():
     assert per_design.designs[0].kd_M == 1e-8
 
     replicates = [
-        row("a", Outcome.MEASURED, kd, level=Level.REPLICATE, replicate=at, binding="true")
-        for at, kd in enumerate((1e-8, 4e-8))
+        row("a", Outcome.MEASURED, kd, level=Level.REPLICATE, replicate=number, binding="true")
+        for number, kd in enumerate((1e-8, 4e-8))
     ]
     replicates.append(row("a", Outcome.NO_BINDING, level=Level.REPLICATE, replicate=3, binding="false"))
     (design,) = read_history(write_competition_replicates_csv(replicates)).designs
@@ -178,7 +178,7 @@ def design(outcome, **values):
 
 
 @pytest.mark.parametrize(
-    ("found", "chosen", "hit"),
+    ("summary", "chosen", "hit"),
     [
         (design(Outcome.MEASURED, kd_M=1e-8), {}, True),
         (design(Outcome.MEASURED, kd_M=1e-8), {"hit_limit": 5}, False),
@@ -223,8 +223,8 @@ def design(outcome, **values):
         (design(Outcome.NO_EXPRESSION, expression="none"), {"objective": "expression"}, False),
     ],
 )
-def test_what_counts_as_a_hit(found, chosen, hit):
-    assert is_hit(found, Objective(chosen.get("objective", "affinity")), chosen.get("hit_limit")) is hit
+def test_what_counts_as_a_hit(summary, chosen, hit):
+    assert is_hit(summary, Objective(chosen.get("objective", "affinity")), chosen.get("hit_limit")) is hit
 
 
 @pytest.mark.parametrize(
@@ -239,20 +239,20 @@ def test_what_counts_as_a_hit(found, chosen, hit):
 )
 def test_a_limit_is_not_read_as_a_measurement(cells, qualifier, kd):
     lines = "".join(f"x,{cell},ACD\n" for cell in cells)
-    (found,) = read_history(f"name,kd,sequence\n{lines}").designs
-    assert (found.outcome, found.qualifier) == (Outcome.MEASURED, qualifier)
-    assert found.kd_M == (None if kd is None else pytest.approx(kd))
+    (summary,) = read_history(f"name,kd,sequence\n{lines}").designs
+    assert (summary.outcome, summary.qualifier) == (Outcome.MEASURED, qualifier)
+    assert summary.kd_M == (None if kd is None else pytest.approx(kd))
     measured = kd is not None and qualifier is None
-    assert (get_objective_value(found, Objective.AFFINITY) is not None) is measured
+    assert (get_objective_value(summary, Objective.AFFINITY) is not None) is measured
 
 
 def test_a_lower_limit_of_a_competition_is_no_hit_and_no_miss():
-    (found,) = read_history("name,kd,sequence\nx,>1e-4,ACD\n").designs
-    assert is_hit(found) is None
+    (summary,) = read_history("name,kd,sequence\nx,>1e-4,ACD\n").designs
+    assert is_hit(summary) is None
 
 
 def test_rates_count_outcomes_only_and_have_intervals():
-    rates = count_hit_rates(read_history(to_csv(ROWS)).designs, lambda found: found.experiment_code)
+    rates = count_hit_rates(read_history(to_csv(ROWS)).designs, lambda summary: summary.experiment_code)
 
     assert rates == {"E1": HitRate(1, 3)}
     low, high = HitRate(12, 40).interval()
@@ -346,7 +346,7 @@ def test_names_that_look_like_missing_values_are_kept():
         ("name,sequence,kd_nM", "{},{},12"),
         ("name,aa_string,outcome", "{},{},no_binding"),
     ):
-        lines = (line.format(name, "ACDEFGHIKL"[: at + 2]) for at, name in enumerate(names))
+        lines = (line.format(name, "ACDEFGHIKL"[: index + 2]) for index, name in enumerate(names))
         history = read_history("\n".join([head, *lines]) + "\n")
         assert [design.name for design in history.designs] == names
         assert any("2 names look like dates, numbers or errors" in note for note in history.notes)

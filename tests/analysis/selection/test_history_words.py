@@ -23,8 +23,8 @@ def table(header, *rows):
     """A table whose designs have residues of their own."""
     random.seed(7)
     lines = [f"name,sequence,{header}"]
-    for at, row in enumerate(rows):
-        lines.append(f"d{at},{''.join(random.choices('ACDEFGHIKLMNPQRSTVWY', k=40))},{row}")
+    for number, row in enumerate(rows):
+        lines.append(f"d{number},{''.join(random.choices('ACDEFGHIKLMNPQRSTVWY', k=40))},{row}")
     return "\n".join(lines) + "\n"
 
 
@@ -90,7 +90,7 @@ def test_a_column_that_holds_no_calls_is_named_by_its_title():
 
 
 def test_many_unknown_words_are_one_note():
-    history = read_history(table("binding", *(f"word {at}" for at in range(40))))
+    history = read_history(table("binding", *(f"word {number}" for number in range(40))))
     (note,) = history.notes
     assert "'word 0', 'word 1'" in note
     assert "or one of 35 other words in 40 rows" in note
@@ -99,7 +99,8 @@ def test_many_unknown_words_are_one_note():
 def test_a_backtest_counts_the_designs_that_do_not_bind():
     history = read_history(
         table(
-            "binding,iptm", *(f"{'binder' if at % 6 == 0 else 'no binding'},0.{at + 10}" for at in range(60))
+            "binding,iptm",
+            *(f"{'binder' if number % 6 == 0 else 'no binding'},0.{number + 10}" for number in range(60)),
         )
     )
     assert rate(history) == HitRate(10, 60)
@@ -140,7 +141,7 @@ def test_a_column_of_signs_makes_limits(title, order):
         "kd_nM": ("10000", "12", "0.1", "5", "10000"),
         "ipTM": ("0.5",) * 5,
     }
-    rows = [",".join(cells[column][at] for column in header.split(",")) for at in range(5)]
+    rows = [",".join(cells[column][index] for column in header.split(",")) for index in range(5)]
     history = read_history(table(header, *rows))
     assert [design.qualifier for design in history.designs] == [">", None, "<", None, ">"]
     assert [get_objective_value(design, Objective.AFFINITY) for design in history.designs] == [

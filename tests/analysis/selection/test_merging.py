@@ -32,15 +32,15 @@ def rate(history):
 def campaign_tables(count, seed):
     """The four tables that a campaign archives."""
     records = measure(**order(invented_designs(count, seed=seed))).result_records
-    found = read_rows(
+    rows = read_rows(
         [Result.model_validate({"id": "r1", **record}) for record in records], experiment_code="LAB-001-001"
     )
-    designs = summarize(found)
+    designs = summarize(rows)
     return (
-        to_csv(found),
+        to_csv(rows),
         write_summary_csv(designs),
         write_competition_csv(designs),
-        write_competition_replicates_csv(found),
+        write_competition_replicates_csv(rows),
     )
 
 
@@ -165,7 +165,7 @@ def test_copies_and_excerpts_change_nothing(lines, data):
     text = [f"{name},{residues},{kd},{'true' if kd else 'false'}\n" for name, residues, kd in lines]
     table = head + "".join(text)
     parts = data.draw(st.lists(st.permutations(range(len(text))), max_size=3))
-    shuffled = [head + "".join(text[at] for at in part) for part in parts]
+    shuffled = [head + "".join(text[index] for index in part) for part in parts]
     alone = read_history(table)
     together = read_history(table, *shuffled)
     assert sorted((d.name, d.aa_string, d.outcome, d.replicates, d.kd_M) for d in together.designs) == [

@@ -32,7 +32,9 @@ RANDOM = SelectionSettings(policy="random")
 
 def residues(number, length=20):
     """Sequences that differ in most positions."""
-    return "".join(LETTERS[(number * 7 + at * (number % 13 + 1) + at * at) % 20] for at in range(length))
+    return "".join(
+        LETTERS[(number * 7 + place * (number % 13 + 1) + place * place) % 20] for place in range(length)
+    )
 
 
 def candidate(number, *, control=False, parents=(), **columns):
@@ -83,12 +85,15 @@ def test_a_low_score_can_be_the_good_one():
 @pytest.mark.parametrize("policy", SelectionPolicy)
 def test_ties_are_broken_by_the_seed_and_not_by_the_order_of_the_pool(policy):
     designs = [candidate(n, ipTM=0.9, method="m") for n in range(60)]
-    given = SelectionSettings(policy=policy, score_column="ipTM", seed=3)
+    selection_settings = SelectionSettings(policy=policy, score_column="ipTM", seed=3)
 
-    chosen = set(names(select_designs(designs, NOTHING, 10, given)))
+    chosen = set(names(select_designs(designs, NOTHING, 10, selection_settings)))
 
-    assert set(names(select_designs(designs[::-1], NOTHING, 10, given))) == chosen
-    assert set(names(select_designs(designs, NOTHING, 10, given.model_copy(update={"seed": 4})))) != chosen
+    assert set(names(select_designs(designs[::-1], NOTHING, 10, selection_settings))) == chosen
+    assert (
+        set(names(select_designs(designs, NOTHING, 10, selection_settings.model_copy(update={"seed": 4}))))
+        != chosen
+    )
     assert chosen != {f"d{n}" for n in range(10)}
 
 
@@ -128,14 +133,14 @@ def test_what_was_measured_or_ordered_is_not_bought_again_unless_asked():
 
 def test_controls_are_bought_in_any_case_and_count():
     designs = [*(candidate(n, ipTM=n) for n in range(20)), candidate(50, control=True)]
-    given = TOP.model_copy(update={"controls": ("d1",)})
+    selection_settings = TOP.model_copy(update={"controls": ("d1",)})
 
-    selection = select_designs(designs, make_history([measured(1), measured(50)]), 4, given)
+    selection = select_designs(designs, make_history([measured(1), measured(50)]), 4, selection_settings)
 
     assert names(selection) == ["d1", "d50", "d19", "d18"]
     assert [choice.candidate.control for choice in selection.choices] == [True, True, False, False]
     with pytest.raises(InputError, match="room for 1 design, and 2 are controls"):
-        select_designs(designs, NOTHING, 1, given)
+        select_designs(designs, NOTHING, 1, selection_settings)
     with pytest.raises(InputError, match="no design is called d77"):
         select_designs(designs, NOTHING, 4, TOP.model_copy(update={"controls": ("d77",)}))
 
@@ -275,15 +280,15 @@ def test_without_the_extra_one_line_says_how_to_get_it(monkeypatch):
 )
 def test_every_candidate_has_one_fate_and_no_limit_is_passed(rows, n, policy, most, identity):
     designs = [
-        candidate(at, method=f"m{method}", parents=(f"p{parent}",), ipTM=0.1 if score is None else score)
-        for at, (method, parent, score, _) in enumerate(rows)
+        candidate(number, method=f"m{method}", parents=(f"p{parent}",), ipTM=0.1 if score is None else score)
+        for number, (method, parent, score, _) in enumerate(rows)
     ]
-    history = make_history(measured(at, method=f"m{row[0]}") for at, row in enumerate(rows) if row[3])
-    given = SelectionSettings(
+    history = make_history(measured(number, method=f"m{row[0]}") for number, row in enumerate(rows) if row[3])
+    selection_settings = SelectionSettings(
         policy=policy, score_column="ipTM", max_per_method=most, max_per_parent=most, identity=identity
     )
 
-    selection = select_designs(designs, history, n, given)
+    selection = select_designs(designs, history, n, selection_settings)
 
     assert sum(selection.counts().values()) == selection.pool_size == len(rows)
     assert selection.counts().get(Fate.CHOSEN, 0) == len(selection.choices) <= n
@@ -388,7 +393,7 @@ def test_of_duplicates_the_lowest_score_counts_where_lower_is_better():
     lower=st.booleans(),
 )
 def test_a_pool_with_duplicates_ranks_as_one_of_their_best(scores, lower):
-    text = "".join(f"d{at},{residues},{score}\n" for at, (residues, score) in enumerate(scores))
+    text = "".join(f"d{index},{residues},{score}\n" for index, (residues, score) in enumerate(scores))
     given_settings = SelectionSettings(policy="top_score", score_column="s", higher_is_better=not lower)
     designs = read_pool("pool", text=f"name,sequence,s\n{text}")
     selection = select_designs(designs, NOTHING, 9, given_settings)
@@ -397,12 +402,12 @@ def test_a_pool_with_duplicates_ranks_as_one_of_their_best(scores, lower):
         choice.candidate.sequence: float(choice.candidate.columns["s"]) for choice in selection.choices
     } == {residues: best(score for other, score in scores if other == residues) for residues, _ in scores}
     for choice in selection.choices:
-        at = int(choice.candidate.name[1:])
-        assert scores[at] == (choice.candidate.sequence, float(choice.candidate.columns["s"]))
+        index = int(choice.candidate.name[1:])
+        assert scores[index] == (choice.candidate.sequence, float(choice.candidate.columns["s"]))
     kept = designs.keeping(frozenset(names(selection)))
     assert sorted(kept.names) == sorted(names(selection))
     assert sorted([*kept.names, *(left for left, _ in kept.duplicates)]) == sorted(
-        f"d{at}" for at in range(len(scores))
+        f"d{index}" for index in range(len(scores))
     )
     assert {name for _, name in kept.duplicates} <= set(kept.names)
 
@@ -456,7 +461,7 @@ def test_the_best_design_of_a_bindcraft_table_is_bought_by_any_of_its_scores(pol
 )
 @settings(max_examples=60, deadline=None)
 def test_no_policy_buys_the_worst_design_under_a_known_score(title, policy, values):
-    designs = [candidate(at, **{title: value}) for at, value in enumerate(values)]
+    designs = [candidate(number, **{title: value}) for number, value in enumerate(values)]
     chosen = SelectionSettings(policy=policy, score_column=title)
     bought = select_designs(designs, NOTHING, 1, chosen, rounds_left=0).choices[0].candidate
     worst = max(values) if score_direction(title) is False else min(values)

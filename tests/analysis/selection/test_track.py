@@ -21,9 +21,9 @@ NUMBERS = itertools.count()
 
 
 def design(outcome=Outcome.MEASURED, **fields):
-    own = {title: str(fields.pop(title)) for title in ("Method", "score") if title in fields}
+    attributes = {title: str(fields.pop(title)) for title in ("Method", "score") if title in fields}
     return DesignSummary(
-        name=f"x{next(NUMBERS)}", experiment_code="E", outcome=outcome, attributes=own, **fields
+        name=f"x{next(NUMBERS)}", experiment_code="E", outcome=outcome, attributes=attributes, **fields
     )
 
 
@@ -44,7 +44,7 @@ def test_each_method_has_its_counts_and_the_best_comes_first():
         MethodRecord("late", 3, 3, HitRate(0, 0)),
     )
     strict = count_by_method(designs, SelectionSettings(hit_limit=1), {}, {})
-    assert [each.rate.hits for each in strict] == [0, 0, 0]
+    assert [record.rate.hits for record in strict] == [0, 0, 0]
 
 
 def test_a_high_score_of_a_tight_binder_is_a_positive_correlation():
@@ -56,10 +56,10 @@ def test_a_high_score_of_a_tight_binder_is_a_positive_correlation():
         design(score="n/a", kd_M=1),
         design(kd_M=1),
     ]
-    found = correlate_score([*designs, *ignored], "score", SelectionSettings())
-    assert (found.designs, found.rho) == (3, pytest.approx(1))
+    correlation = correlate_score([*designs, *ignored], "score", SelectionSettings())
+    assert (correlation.designs, correlation.rho) == (3, pytest.approx(1))
     assert math.isnan(correlate_score(designs[:2], "score", SelectionSettings()).rho)
-    alike = [each.model_copy(update={"attributes": {"score": "1"}}) for each in designs]
+    alike = [summary.model_copy(update={"attributes": {"score": "1"}}) for summary in designs]
     assert math.isnan(correlate_score(alike, "score", SelectionSettings()).rho)
     melts = [design(score=score, tm_C=tm) for score, tm in ((1, 70), (2, 60), (3, 50))]
     assert correlate_score(melts, "score", SelectionSettings(objective="melting")).rho == pytest.approx(-1)
@@ -68,15 +68,15 @@ def test_a_high_score_of_a_tight_binder_is_a_positive_correlation():
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 6)), min_size=3, max_size=40))
 def test_the_coefficient_is_that_of_scipy(pairs):
     first, second = zip(*pairs, strict=True)
-    found = correlate_score(
+    correlation = correlate_score(
         [design(score=score, tm_C=float(value)) for score, value in pairs],
         "score",
         SelectionSettings(objective="melting"),
     )
     if len(set(first)) == 1 or len(set(second)) == 1:
-        assert math.isnan(found.rho)
+        assert math.isnan(correlation.rho)
     else:
-        assert found.rho == pytest.approx(stats.spearmanr(first, second).statistic)
+        assert correlation.rho == pytest.approx(stats.spearmanr(first, second).statistic)
 
 
 def test_predicted_chances_are_compared_with_what_was_found_by_band():
@@ -88,7 +88,7 @@ def test_predicted_chances_are_compared_with_what_was_found_by_band():
             attributes={"selection_score": str(chance), "selection_reason": reason},
         )
 
-    found = calibrate_chances(
+    bands = calibrate_chances(
         [
             chosen(0.2, Outcome.BINDING),
             chosen(0.12, Outcome.NO_BINDING),
@@ -100,7 +100,7 @@ def test_predicted_chances_are_compared_with_what_was_found_by_band():
         SelectionSettings(),
     )
 
-    assert [(each.low, each.predicted, each.rate) for each in found] == [
+    assert [(band.low, band.predicted, band.rate) for band in bands] == [
         (0.1, pytest.approx(0.16), HitRate(1, 2)),
         (0.5, pytest.approx(0.6), HitRate(1, 1)),
     ]

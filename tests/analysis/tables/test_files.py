@@ -53,9 +53,9 @@ def test_a_newer_version_takes_the_place_of_the_older_one(any_store):
     archive_kd(any_store, 2e-9, day=2, prefix="lab")
     assert write(any_store, "lab")
     assert table_keys(any_store, "lab") == [f"lab/{KEY}"]
-    (found,) = read(any_store, f"lab/{KEY}")
-    assert (found["version"], found["kd_M"]) == (2, 2e-9)
-    assert found["manifest_sha256"] == read_latest(any_store, "lab", "c", "LAB-001").manifest_sha256
+    (record,) = read(any_store, f"lab/{KEY}")
+    assert (record["version"], record["kd_M"]) == (2, 2e-9)
+    assert record["manifest_sha256"] == read_latest(any_store, "lab", "c", "LAB-001").manifest_sha256
 
 
 def test_one_table_has_the_newest_rows_of_all_campaigns(any_store):
@@ -153,14 +153,16 @@ def test_of_two_writers_the_one_with_the_newer_version_stays(monkeypatch):
     monkeypatch.setattr(store, "replace", overtaken)
     assert write(store)
     assert versions_written == [0, b"2", b"1", b"2"]
-    assert [each["kd_M"] for each in read(store, KEY)] == [2e-9]
+    assert [record["kd_M"] for record in read(store, KEY)] == [2e-9]
 
 
 def test_a_run_that_was_killed_between_version_and_table_is_noticed(local_store):
     tables.update_tables(local_store, "")
     archive_rows(local_store, "", "round-1", "LAB-002", [row("=d3", "LAB-002", kd_M=3e-8)], day=4)
     archive_rows(local_store, "", "round-1", "LAB-005", [row("d6", "LAB-005", kd_M=3e-8)], day=4)
-    assert [(each.kind, each.key, each.is_damage) for each in tables.check_tables(local_store, "")] == [
+    assert [
+        (finding.kind, finding.key, finding.is_damage) for finding in tables.check_tables(local_store, "")
+    ] == [
         ("outdated", FILES[3], False),
         ("outdated", "TABLES/results/round-1/LAB-005.parquet", False),
     ]
@@ -185,8 +187,8 @@ def test_an_archive_with_tables_is_intact(any_store):
 
 
 def flip_a_bit(content):
-    at = content.index(b"=d3")
-    return content[:at] + b"=d4" + content[at + 3 :]
+    position = content.index(b"=d3")
+    return content[:position] + b"=d4" + content[position + 3 :]
 
 
 def other_value(content):
@@ -219,13 +221,13 @@ def test_a_table_without_a_version_is_refused(local_store):
     local_store.replace(FILES[3], write_parquet(bare), MEDIA_TYPE)
     with pytest.raises(ArchiveError, match="does not say of what version it is"):
         tables.query_rows(local_store, "", tables.Query())
-    assert [each.kind for each in tables.check_tables(local_store, "")] == ["changed"]
+    assert [finding.kind for finding in tables.check_tables(local_store, "")] == ["changed"]
 
 
 def test_rows_of_a_campaign_that_was_moved_away_are_named(local_store):
     tables.update_tables(local_store, "")
     (local_store.root / ROUND_2).rename(local_store.root.parent / "elsewhere")
-    assert [(each.kind, each.key) for each in tables.check_tables(local_store, "")] == [
+    assert [(finding.kind, finding.key) for finding in tables.check_tables(local_store, "")] == [
         ("foreign", FILES[1]),
         ("foreign", FILES[5]),
     ]

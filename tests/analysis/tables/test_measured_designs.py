@@ -41,8 +41,8 @@ def _overwrite(store, pattern, body):
     path.write_bytes(body)
 
 
-def _planned(found):
-    return [each.design.name for each in found.planned]
+def _planned(measured):
+    return [unanswered.design.name for unanswered in measured.planned]
 
 
 def test_open_designs_are_known_although_the_report_is_damaged(tmp_path):
@@ -51,18 +51,22 @@ def test_open_designs_are_known_although_the_report_is_damaged(tmp_path):
     archive_plan(store, "", "by-hand", DESIGNS)
     tables.update_tables(store, "")
     _overwrite(store, "binders-round-001/REPORT/v*/summary.json", b"other")
-    found = tables.read_measured_designs(store, "")
-    assert (len(found.designs), _planned(found), found.unread_plans) == (4, ["h1", "h2"], ())
-    assert all(each.attributes["Method"] and each.price_cents is None for each in found.designs)
-    (note,) = found.notes
+    measured = tables.read_measured_designs(store, "")
+    assert (len(measured.designs), _planned(measured), measured.unread_plans) == (4, ["h1", "h2"], ())
+    assert all(design.attributes["Method"] and design.price_cents is None for design in measured.designs)
+    (note,) = measured.notes
     assert "binders-round-001: without verdicts and prices: " in note
 
 
 def test_a_plan_that_cannot_be_read_is_named_and_the_results_remain(store):
     _overwrite(store, "by-hand/PLAN/v*/plan.json", b"{}")
-    found = tables.read_measured_designs(store, "")
-    assert ([each.name for each in found.designs], _planned(found), found.notes) == (["h1"], [], ())
-    (line,) = found.unread_plans
+    measured = tables.read_measured_designs(store, "")
+    assert ([design.name for design in measured.designs], _planned(measured), measured.notes) == (
+        ["h1"],
+        [],
+        (),
+    )
+    (line,) = measured.unread_plans
     assert line.startswith("campaign by-hand: its open designs are not known: ")
 
 
@@ -81,9 +85,9 @@ def test_a_busy_archive_is_no_unreadable_plan_or_report(tmp_path, name, measured
 def test_results_that_the_tables_lack_are_named(store):
     archive_rows(store, "", "by-hand", "HND-002", [row("h2", "HND-002", kd_M=1e-9)])
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=2e-9)], day=2)
-    found = tables.read_measured_designs(store, "")
+    measured = tables.read_measured_designs(store, "")
     advice = "has results that are not in the tables; run `prefect-assay archive tables`"
-    assert found.notes == (f"campaign by-hand: HND-001 {advice}", f"campaign by-hand: HND-002 {advice}")
+    assert measured.notes == (f"campaign by-hand: HND-001 {advice}", f"campaign by-hand: HND-002 {advice}")
     tables.update_tables(store, "")
     assert tables.read_measured_designs(store, "").notes == ()
 

@@ -30,8 +30,8 @@ def names(store, **fields):
 
 def test_the_newest_version_counts_and_measured_designs_come_first(filled):
     table = tables.query_rows(filled, "lab", tables.Query())
-    found = [(each["name"], each["outcome"], each["version"]) for each in table.to_pylist()]
-    assert found == [
+    rows = [(record["name"], record["outcome"], record["version"]) for record in table.to_pylist()]
+    assert rows == [
         ("d1", "measured", 2),
         ("=d3", "measured", 1),
         ("d4", "measured", 1),
@@ -41,9 +41,9 @@ def test_the_newest_version_counts_and_measured_designs_come_first(filled):
 
 
 def test_a_row_says_where_it_comes_from(filled):
-    (found,) = tables.query_rows(filled, "lab", tables.Query(experiment="lab-002")).to_pylist()
+    (record,) = tables.query_rows(filled, "lab", tables.Query(experiment="lab-002")).to_pylist()
     version = read_latest(filled, "lab", "round-1", "LAB-002")
-    assert {name: found[name] for name in found if name not in COLUMNS} == {
+    assert {name: record[name] for name in record if name not in COLUMNS} == {
         "campaign_id": "round-1",
         "experiment_id": "id-LAB-002",
         "version": 1,
@@ -53,7 +53,7 @@ def test_a_row_says_where_it_comes_from(filled):
         "target": TARGET["name"],
         "target_id": TARGET["target_catalog_id"],
     }
-    assert {name: found[name] for name in COLUMNS} == row(
+    assert {name: record[name] for name in COLUMNS} == row(
         "=d3", "LAB-002", kd_M=2e-8, extra='{"a": 1}'
     ).model_dump(mode="json")
 
@@ -77,8 +77,8 @@ def test_a_row_says_where_it_comes_from(filled):
 def test_filters_and_order(local_store, fields, expected):
     tables.update_tables(local_store, "")
     table = tables.query_rows(local_store, "", tables.Query(**fields))
-    found = table.column("name").to_pylist()
-    assert sorted(found) == sorted(expected) if fields.get("replicates") else found == expected
+    design_names = table.column("name").to_pylist()
+    assert sorted(design_names) == sorted(expected) if fields.get("replicates") else design_names == expected
 
 
 def test_what_cannot_be_read_is_named(local_store):
@@ -94,23 +94,23 @@ def test_what_cannot_be_read_is_named(local_store):
 def test_an_experiment_without_a_readable_target(local_store):
     archive_rows(local_store, "", "c", "LAB-009", [row("x", "LAB-009", kd_M=1e-9)], target="odd")
     tables.update_tables(local_store, "")
-    (found,) = tables.query_rows(local_store, "", tables.Query(campaign="c")).to_pylist()
-    assert (found["target"], found["target_id"]) == (None, None)
+    (record,) = tables.query_rows(local_store, "", tables.Query(campaign="c")).to_pylist()
+    assert (record["target"], record["target_id"]) == (None, None)
 
 
 def test_limits_and_zeros_are_no_affinities(local_store):
     """As in `summarize`: first what was measured, then what is only known to be above a value."""
-    found = [
+    rows = [
         row("above", "LAB-001", kd_M=1e-12, qualifier=">"),
         row("zero", "LAB-001", kd_M=0.0),
         row("none", "LAB-001"),
         row("worse", "LAB-001", kd_M=5e-9),
         row("below", "LAB-001", kd_M=1e-9, qualifier="<"),
     ]
-    archive_rows(local_store, "", "limits", "LAB-001", found)
+    archive_rows(local_store, "", "limits", "LAB-001", rows)
     tables.update_tables(local_store, "")
     best = tables.query_rows(local_store, "", tables.Query(campaign="limits")).to_pylist()
-    assert [each["name"] for each in best] == ["below", "worse", "above", "none", "zero"]
+    assert [record["name"] for record in best] == ["below", "worse", "above", "none", "zero"]
 
 
 def test_the_scatter_of_earlier_campaigns_is_what_they_had_by_then(any_store):
@@ -125,8 +125,8 @@ def test_the_scatter_of_earlier_campaigns_is_what_they_had_by_then(any_store):
     assert tables.read_earlier_replicates(any_store, "lab", "round-1", noon) == (), "there is no table yet"
     tables.update_tables(any_store, "lab")
     assert len(tables.query_rows(any_store, "lab", tables.Query(campaign="round-0", replicates=True))) == 3
-    found = tables.read_earlier_replicates(any_store, "lab", "round-1", noon)
-    assert sorted(each.kd_M for each in found) == [1e-9, 2e-9]
+    earlier = tables.read_earlier_replicates(any_store, "lab", "round-1", noon)
+    assert sorted(replicate.kd_M for replicate in earlier) == [1e-9, 2e-9]
     assert tables.read_earlier_replicates(any_store, "lab", "round-0", datetime(2026, 3, 1, tzinfo=UTC)) == ()
 
 

@@ -37,8 +37,8 @@ def rows_of(best):
         return best.select(*columns).fetchall()
     if hasattr(best, "rows"):
         return best.select(columns).rows()
-    found = best[[*columns]].astype(object)
-    return [tuple(row) for row in found.where(found.notna(), None).itertuples(index=False)]
+    frame = best[[*columns]].astype(object)
+    return [tuple(row) for row in frame.where(frame.notna(), None).itertuples(index=False)]
 
 
 @pytest.mark.parametrize("program", ["pandas", "Polars", "DuckDB"])
@@ -87,8 +87,8 @@ def test_a_bucket(moto_endpoint, monkeypatch):
 
 
 def test_the_page_names_every_column():
-    own = {*make_results_schema().names, *make_designs_schema().names} - {
+    extra_columns = {*make_results_schema().names, *make_designs_schema().names} - {
         *COLUMNS,
         *DesignSummary.model_fields,
     }
-    assert own <= NAMED
+    assert extra_columns <= NAMED

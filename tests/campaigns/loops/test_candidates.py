@@ -36,7 +36,9 @@ def files(store):
 
 def test_every_candidate_has_its_fate_and_what_was_not_bought_is_kept_without_its_sequence(store):
     rows = rows_of(write_round(store, "lab", selected_round(store, "lab")))
-    assert {each["name"]: (each["fate"], each["method"], each["rank"]) for each in rows} == {
+    assert {
+        candidate["name"]: (candidate["fate"], candidate["method"], candidate["rank"]) for candidate in rows
+    } == {
         "d0": ("chosen", "rfd", 1),
         "d1": ("chosen", "rfd", 2),
         "d2": ("chosen", "old", 3),
@@ -58,8 +60,8 @@ def test_every_candidate_has_its_fate_and_what_was_not_bought_is_kept_without_it
 
 def test_a_limit_that_kept_a_candidate_out_is_its_fate(store):
     fixed = selected_round(store, "", n=5)
-    found = {each["name"]: each["fate"] for each in rows_of(write_round(store, "", fixed))}
-    assert (len(fixed.choices), found["d4"], found["d5"]) == (4, "method_limit", "method_limit")
+    fates = {candidate["name"]: candidate["fate"] for candidate in rows_of(write_round(store, "", fixed))}
+    assert (len(fixed.choices), fates["d4"], fates["d5"]) == (4, "method_limit", "method_limit")
 
 
 def test_a_round_is_written_once_and_is_made_again_from_the_archive_with_the_same_bytes(store):
@@ -81,8 +83,8 @@ def test_a_round_is_written_once_and_is_made_again_from_the_archive_with_the_sam
 def test_a_changed_file_and_a_changed_pool_are_noticed(store):
     path = write_round(store, "", selected_round(store, ""))
     content = Path(path).read_bytes()
-    at = content.index(b"ranked_lower")
-    Path(path).write_bytes(content[:at] + b"Ranked_lower" + content[at + 12 :])
+    position = content.index(b"ranked_lower")
+    Path(path).write_bytes(content[:position] + b"Ranked_lower" + content[position + 12 :])
     assert verify_versions(store).ok
     (finding,) = tables.check_candidates(store, "")
     assert (finding.kind, store.location(finding.key)) == ("changed", path)
@@ -100,7 +102,9 @@ def test_a_changed_file_and_a_changed_pool_are_noticed(store):
 
 
 def test_candidates_of_a_function_are_read_as_they_were_selected(store):
-    proposed = [Candidate(name=f"f{at}", sequence=STEM[at:] + STEM, parents=("wt",)) for at in range(5)]
+    proposed = [
+        Candidate(name=f"f{start}", sequence=STEM[start:] + STEM, parents=("wt",)) for start in range(5)
+    ]
     proposed.insert(1, Candidate(name="again", sequence=STEM + STEM))
     loop_log = LoopLog(store, "", LOOP)
     chosen = select_designs(pool_of(proposed), History(), 2, SelectionSettings(policy="random", seed=3))
@@ -115,8 +119,8 @@ def test_candidates_of_a_function_are_read_as_they_were_selected(store):
         fates=KeptFates.of(chosen),
     )
     rows = rows_of(write_round(store, "", loop_log.fix(fixed)))
-    assert [each["name"] for each in rows] == ["f0", "f1", "f2", "f3", "f4", "again"]
-    assert {each["name"] for each in rows if each["fate"] == "chosen"} == {
+    assert [candidate["name"] for candidate in rows] == ["f0", "f1", "f2", "f3", "f4", "again"]
+    assert {candidate["name"] for candidate in rows if candidate["fate"] == "chosen"} == {
         choice.candidate.name for choice in chosen.choices
     }
 
@@ -187,6 +191,6 @@ def test_a_name_like_another_campaigns_gets_no_other_decision(store):
     archive_rows(store, "", "elsewhere", CODE, [row("d0", CODE, kd_M=1e-9, aa_string=STEM + STEM)])
     archive_rows(store, "", fixed.campaign_id, CODE, [row("d0", CODE, kd_M=1e-8, aa_string="MKV")])
     tables.update_tables(store, "")
-    found = tables.read_measured_designs(store, "")
-    assert [design.attributes for design in found.designs] == [{}, {}]
-    assert len(found.unanswered) == 4
+    measured = tables.read_measured_designs(store, "")
+    assert [design.attributes for design in measured.designs] == [{}, {}]
+    assert len(measured.unanswered) == 4

@@ -11,10 +11,10 @@ from support.command import command
 @pytest.fixture
 def store(tmp_path):
     """A measured round, and a second one that has ended: three records, two pools."""
-    found = LocalStore(tmp_path / "archive")
-    archive_measured_round(found, "", selected_round(found, ""))
-    whole_round(found, "")
-    return found
+    archive = LocalStore(tmp_path / "archive")
+    archive_measured_round(archive, "", selected_round(archive, ""))
+    whole_round(archive, "")
+    return archive
 
 
 def folder_of(store):

@@ -23,9 +23,9 @@ from prefect_assay.errors import InvalidSequences
 OLD, NOW = 1e9, 1e9 + 3600
 
 
-def put(folder, name, text=">a\nACD\n", at=OLD):
+def put(folder, name, text=">a\nACD\n", modified=OLD):
     (folder / name).write_text(text)
-    os.utime(folder / name, (at, at))
+    os.utime(folder / name, (modified, modified))
 
 
 def test_only_complete_design_files_are_listed_in_the_order_of_their_names(tmp_path):
@@ -40,7 +40,7 @@ def test_only_complete_design_files_are_listed_in_the_order_of_their_names(tmp_p
     ):
         put(tmp_path, name)
     put(tmp_path, "empty.fasta", "")
-    put(tmp_path, "fresh.fasta", at=NOW - 5)
+    put(tmp_path, "fresh.fasta", modified=NOW - 5)
     (tmp_path / "folder.fasta").mkdir()
     files = design_files(str(tmp_path), now=NOW, settle=30)
     assert [f.name for f in files.complete] == ["a.CSV", "b.fasta"]
@@ -67,9 +67,9 @@ def test_a_missing_folder_is_named(tmp_path):
 
 @given(st.text(string.printable, min_size=1, max_size=80))
 def test_any_file_name_gives_a_campaign_id(name):
-    found = campaign_of("loop", name)
-    assert len(found) <= 60
-    assert set(found) <= {*string.ascii_letters, *string.digits, *"._-"}
+    campaign_id = campaign_of("loop", name)
+    assert len(campaign_id) <= 60
+    assert set(campaign_id) <= {*string.ascii_letters, *string.digits, *"._-"}
 
 
 @given(

@@ -101,25 +101,25 @@ def campaign(tmp_path):
 
 def fates(designs):
     pool = pool_of([Candidate(name=name, sequence=text) for name, text in DESIGNS.items()])
-    found = select_designs(pool, make_history(designs), 4, SelectionSettings(policy="random"))
-    return {name: found.fate(at) for at, name in enumerate(DESIGNS)}
+    selection = select_designs(pool, make_history(designs), 4, SelectionSettings(policy="random"))
+    return {name: selection.fate(index) for index, name in enumerate(DESIGNS)}
 
 
 def test_what_was_ordered_and_has_no_results_is_not_bought_again(campaign):
     campaign.table("a0", "a1")
     campaign.log(1, SENDING, ORDERED)
-    found = {design.name: design for design in campaign.history()}
-    assert make_history(found.values()).residues() == set(DESIGNS.values())
-    assert set(fates(found.values()).values()) == {Fate.MEASURED}
-    assert (found["b0"].outcome, found["b0"].result_type) == (Outcome.PENDING, "expression")
-    assert found["b0"].attributes == {"m": "b0", "round": "1"}
+    designs = {design.name: design for design in campaign.history()}
+    assert make_history(designs.values()).residues() == set(DESIGNS.values())
+    assert set(fates(designs.values()).values()) == {Fate.MEASURED}
+    assert (designs["b0"].outcome, designs["b0"].result_type) == (Outcome.PENDING, "expression")
+    assert designs["b0"].attributes == {"m": "b0", "round": "1"}
 
 
 def test_a_design_is_known_by_what_was_ordered_and_not_by_what_the_result_says(campaign):
     """A service may name the construct with its tag; such a design would be ordered again in the next round."""
     campaign.table("a0", "a1", aa_string="MKTHHHHHH")
-    found = {design.name: design.aa_string for design in campaign.history()}
-    assert found == {name: DESIGNS[name] for name in ("a0", "a1")}
+    sequences = {design.name: design.aa_string for design in campaign.history()}
+    assert sequences == {name: DESIGNS[name] for name in ("a0", "a1")}
 
 
 @pytest.mark.parametrize(

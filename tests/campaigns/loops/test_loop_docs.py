@@ -27,8 +27,8 @@ HISTORY = [
 
 
 def example(*words):
-    (found,) = [text for text in EXAMPLES if all(word in text for word in words)]
-    return found
+    (program,) = [text for text in EXAMPLES if all(word in text for word in words)]
+    return program
 
 
 def loaded(text):
@@ -41,7 +41,7 @@ def loaded(text):
 def test_the_function_proposes_designs_that_can_be_ordered(history):
     propose = loaded(example("Point mutants"))["propose"]
     proposed = list(propose(history=history, n=8, budget_cents=None, round=2))
-    pool = pool_of([_read_candidate(value, at, "docs") for at, value in enumerate(proposed)])
+    pool = pool_of([_read_candidate(value, number, "docs") for number, value in enumerate(proposed)])
     assert len(pool) + len(pool.duplicates) == 8
     assert pool[0].attributes["method"] == "point mutant"
     assert pool[0].attributes["parents"] == ("a" if history else "wild type")

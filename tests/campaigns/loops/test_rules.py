@@ -50,8 +50,8 @@ def test_rounds_without_improvement_are_those_after_the_first_best(values, objec
     st.integers(0, 20),
 )
 def test_a_loop_stops_exactly_when_a_rule_says_so(values, goal, most, flat, spent):
-    wanted = rules(goals={AFFINITY: goal}, max_rounds=most, flat_rounds=flat, budget_cents=10)
-    reason = stop_reason(wanted, rounds(values), spent)
+    loop_rules = rules(goals={AFFINITY: goal}, max_rounds=most, flat_rounds=flat, budget_cents=10)
+    reason = stop_reason(loop_rules, rounds(values), spent)
     expected = (
         any(value is not None and value <= goal for value in values)
         or len(values) >= most
@@ -75,16 +75,16 @@ def test_reasons_name_the_figures():
 
 
 @given(st.integers(1, 300), st.integers(0, 400), st.integers(0, 100))
-def test_as_many_designs_as_fit_are_afforded(wanted, left, base):
+def test_as_many_designs_as_fit_are_afforded(requested, left, base):
     asked = []
 
     def price(count):
         asked.append(count)
         return base + 2 * count
 
-    fits = count_affordable(price, wanted, left)
-    assert fits == max((k for k in range(1, wanted + 1) if base + 2 * k <= left), default=0)
-    assert len(asked) <= 2 + math.ceil(math.log2(wanted + 1))
+    fits = count_affordable(price, requested, left)
+    assert fits == max((k for k in range(1, requested + 1) if base + 2 * k <= left), default=0)
+    assert len(asked) <= 2 + math.ceil(math.log2(requested + 1))
 
 
 def test_without_a_price_nothing_is_said():
@@ -92,14 +92,14 @@ def test_without_a_price_nothing_is_said():
 
 
 def row(**changes):
-    given = {
+    fields = {
         "experiment_code": "X",
         "result_id": "r",
         "result_type": "affinity",
         "level": "summary",
         "name": "a",
     }
-    return ResultRow(**given | {"outcome": "measured"} | changes)
+    return ResultRow(**fields | {"outcome": "measured"} | changes)
 
 
 @pytest.mark.parametrize(

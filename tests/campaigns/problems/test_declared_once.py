@@ -30,11 +30,11 @@ def test_every_kind_is_documented_and_has_an_automation_if_the_sweep_finds_it():
 def test_every_kind_is_counted_from_zero():
     known = Problem(kind="campaign-without-run", subject="s", since=NOW, text="t", next_step="n")
     other = known.model_copy(update={"subject": "other"})
-    found = samples(SavedState(problems=(known, other), swept=datetime.now(UTC)))
-    assert {kind: found["assay_problems", kind] for kind in ALERTS} == dict.fromkeys(ALERTS, 0) | {
+    metrics = samples(SavedState(problems=(known, other), swept=datetime.now(UTC)))
+    assert {kind: metrics["assay_problems", kind] for kind in ALERTS} == dict.fromkeys(ALERTS, 0) | {
         "campaign-without-run": 2
     }
-    assert 0 <= found["assay_sweep_age_seconds", None] < 60
+    assert 0 <= metrics["assay_sweep_age_seconds", None] < 60
 
 
 def test_an_unreadable_state_shows_no_old_number():
@@ -43,6 +43,6 @@ def test_an_unreadable_state_shows_no_old_number():
 
 def test_open_money_is_shown_by_kind_once_a_full_check_has_read_it():
     assert not [name for name, _ in samples(SavedState()) if name.startswith("assay_open_money")]
-    found = samples(SavedState(open_money={"to_pay": {"orders": 2, "cents": 131_400}}))
-    assert found["assay_open_money_cents", "to_pay"] == 131_400
-    assert found["assay_open_money_orders", "to_pay"] == 2
+    metrics = samples(SavedState(open_money={"to_pay": {"orders": 2, "cents": 131_400}}))
+    assert metrics["assay_open_money_cents", "to_pay"] == 131_400
+    assert metrics["assay_open_money_orders", "to_pay"] == 2

@@ -42,9 +42,9 @@ def item(kind, age, until=None):
     ],
 )
 def test_money_becomes_a_problem_at_its_limit(open_item, collected, kind):
-    found = list(find.open_money([open_item], lambda _: collected, NOW, AlertLimits()))
-    assert [problem.kind for problem in found] == ([kind] if kind else [])
-    assert all("219.00 USD" in problem.text for problem in found)
+    problems = list(find.open_money([open_item], lambda _: collected, NOW, AlertLimits()))
+    assert [problem.kind for problem in problems] == ([kind] if kind else [])
+    assert all("219.00 USD" in problem.text for problem in problems)
 
 
 def test_three_restarts_within_a_day_are_a_problem_of_the_first_of_them():

@@ -75,7 +75,7 @@ def test_mounted_below_a_path(outer, prefix, path):
 def test_a_proxy_that_strips_the_prefix_and_sets_root_path(monkeypatch):
     """`uvicorn --root-path`: the receiver sees the path without the prefix."""
     config = uvicorn.Config
-    monkeypatch.setattr(uvicorn, "Config", lambda app, **given: config(app, root_path="/public", **given))
+    monkeypatch.setattr(uvicorn, "Config", lambda app, **options: config(app, root_path="/public", **options))
     with served(receiver("/assay")) as url:
         assert answers(f"{url}/assay") == [200, 401, 200]
 

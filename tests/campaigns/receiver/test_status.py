@@ -71,9 +71,10 @@ def clock(monkeypatch):
 
 
 @contextlib.contextmanager
-def running(prefect, **given):
+def running(prefect, **overrides):
     settings = ReceiverSettings(
-        **{"signing_keys": (SIGNING_KEY, OLD_KEY), "announce": False, "ready_timeout_seconds": 0.3} | given
+        **{"signing_keys": (SIGNING_KEY, OLD_KEY), "announce": False, "ready_timeout_seconds": 0.3}
+        | overrides
     )
     receiver = Receiver(settings, wake=prefect.wake, ready=prefect.ready)
     with (
@@ -169,13 +170,13 @@ def test_every_outcome_is_counted(prefect):
             "refused unsigned": 1,
             "refused label": 1,
         }
-        found = samples(client)
-        assert found["assay_receiver_key_deliveries_total", ("key", "1")] == 3
-        assert found["assay_receiver_key_deliveries_total", ("key", "2")] == 1
-        assert found["assay_receiver_wake_seconds_count",] == 2
-        assert found["assay_receiver_delivery_age_seconds_count",] == 4
-        assert found["assay_receiver_delivery_age_seconds_bucket", ("le", "10.0")] == 4
-        assert found["assay_receiver_waiting",] == 0
+        metrics = samples(client)
+        assert metrics["assay_receiver_key_deliveries_total", ("key", "1")] == 3
+        assert metrics["assay_receiver_key_deliveries_total", ("key", "2")] == 1
+        assert metrics["assay_receiver_wake_seconds_count",] == 2
+        assert metrics["assay_receiver_delivery_age_seconds_count",] == 4
+        assert metrics["assay_receiver_delivery_age_seconds_bucket", ("le", "10.0")] == 4
+        assert metrics["assay_receiver_waiting",] == 0
 
 
 def test_metrics_contain_no_id_and_no_secret(prefect):

@@ -31,8 +31,8 @@ class Service:
         self.updates = SimpleNamespace(iterate=self._iterate)
         self.service_time = NOW + ahead
 
-    def publish(self, experiment, at=NOW):
-        self.rows.insert(0, Update(id=f"u-{uuid4()}", experiment_id=experiment, timestamp=at))
+    def publish(self, experiment, timestamp=NOW):
+        self.rows.insert(0, Update(id=f"u-{uuid4()}", experiment_id=experiment, timestamp=timestamp))
 
     def _iterate(self):
         self.read += 1

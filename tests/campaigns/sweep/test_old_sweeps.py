@@ -27,7 +27,7 @@ def ended(api, deployment, state=None):
 
 
 def there(api, *ids):
-    return [run for run in ids if run in {found.id for found in api.read_flow_runs()}]
+    return [run for run in ids if run in {flow_run.id for flow_run in api.read_flow_runs()}]
 
 
 def tomorrow():

@@ -68,10 +68,10 @@ def campaign(tmp_path):
     store = LocalStore(tmp_path)
     written = WrittenCampaign(store, "", "c-1")
     written.experiment = written.order(1)
-    found = written.log.read().started
+    started = written.log.read().started
     written.log.append(
-        type(found)(
-            **found.model_dump(exclude={"id", "at", "by", "parameters"}),
+        type(started)(
+            **started.model_dump(exclude={"id", "at", "by", "parameters"}),
             parameters={"account": {"$block": ACCOUNT}},
         )
     )
@@ -89,7 +89,7 @@ def check(campaign, before=()):
     return made
 
 
-def found(made):
+def list_kinds(made):
     return [problem.kind for problem in made.problems]
 
 
@@ -97,22 +97,22 @@ def found(made):
 def test_an_order_past_its_deadline_is_named_until_its_results_come(campaign, service, age, overdue):
     service.show(campaign.experiment, "in_production", age=age)
     made = check(campaign)
-    assert found(made) == [kinds.ORDER_OVERDUE] * overdue
+    assert list_kinds(made) == [kinds.ORDER_OVERDUE] * overdue
     campaign.deliver(1, "LAB-1")
-    assert found(check(campaign)) == []
+    assert list_kinds(check(campaign)) == []
 
 
 def test_a_canceled_experiment_is_not_overdue(campaign, service):
     service.show(campaign.experiment, "canceled", age=90 * DAY)
-    assert found(check(campaign)) == []
+    assert list_kinds(check(campaign)) == []
 
 
 def test_released_results_are_a_problem_if_nobody_has_read_them_an_hour_later(campaign, service):
     service.show(campaign.experiment, "done", "all", age=20 * DAY)
     first = check(campaign)
-    assert (found(first), len(first.unread)) == ([], 1)
+    assert (list_kinds(first), len(first.unread)) == ([], 1)
     second = check(campaign, before=first.unread)
-    assert found(second) == [kinds.RESULTS_UNREAD]
+    assert list_kinds(second) == [kinds.RESULTS_UNREAD]
 
 
 @pytest.mark.parametrize(
@@ -122,17 +122,17 @@ def test_released_results_are_a_problem_if_nobody_has_read_them_an_hour_later(ca
 def test_an_account_that_cannot_be_read_is_named_and_closes_nothing_behind_it(campaign, service, fault, kind):
     service.fault = fault
     made = check(campaign)
-    assert found(made) == [kind]
+    assert list_kinds(made) == [kind]
     assert not made.looked & {kinds.ORDER_OVERDUE, kinds.RESULTS_UNREAD}
     assert (kinds.TOKEN_EXPIRING, ACCOUNT) in made.unclear
 
 
 def test_a_token_near_its_end_is_named_and_an_unknown_end_closes_nothing(campaign, service):
     service.token = NOW + 13 * DAY
-    assert found(check(campaign)) == [kinds.TOKEN_EXPIRING]
+    assert list_kinds(check(campaign)) == [kinds.TOKEN_EXPIRING]
     service.token = None
     made = check(campaign)
-    assert found(made) == []
+    assert list_kinds(made) == []
     assert (kinds.TOKEN_EXPIRING, ACCOUNT) in made.unclear
 
 
@@ -148,7 +148,7 @@ def test_money_that_could_not_be_read_everywhere_closes_no_problem_of_money(camp
 def test_an_archive_that_cannot_be_read_closes_nothing_of_its_campaigns():
     made = Problems(NOW)
     made.note_unreachable("assay-local-archive/a", ServiceUnavailable("away"))
-    assert found(made) == [kinds.ARCHIVE_UNREACHABLE]
+    assert list_kinds(made) == [kinds.ARCHIVE_UNREACHABLE]
     assert not made.looked & {kinds.CAMPAIGN_WITHOUT_RUN, kinds.QUESTION_OPEN, kinds.HOME_SILENT}
 
 

@@ -193,7 +193,7 @@ ODD_TIMES = st.one_of(
 )
 
 
-def at(now, minutes):
+def add_minutes(now, minutes):
     if minutes is None:
         return None
     return datetime.max.replace(tzinfo=UTC) if minutes > 1_000_000_000 else now + timedelta(minutes=minutes)
@@ -210,7 +210,7 @@ def test_no_row_is_missed_whatever_its_time(sweeps, history, by_time):
     mark = read_feed(feed, Watermark(), feed.now).mark
     for minutes, times in sweeps:
         feed.now += timedelta(minutes=minutes)
-        new = feed.add([at(feed.now, time) for time in times])
+        new = feed.add([add_minutes(feed.now, time) for time in times])
         page = read_feed(feed, mark, feed.now)
         assert new <= set(page.newest)
         mark = Watermark.model_validate_json(page.mark.model_dump_json())

@@ -72,7 +72,8 @@ def ods() -> bytes:
 def parquet() -> bytes:
     buffer = io.BytesIO()
     pq.write_table(
-        pa.table({title: [row[at] or None for row in ROWS] for at, title in enumerate(TITLES)}), buffer
+        pa.table({title: [row[column] or None for row in ROWS] for column, title in enumerate(TITLES)}),
+        buffer,
     )
     return buffer.getvalue()
 
@@ -186,7 +187,7 @@ def test_a_limit_keeps_its_sign():
         (b'name,x\na,"1', "check its quotes"),
         (b"", "empty"),
     ],
-    ids=lambda given: given if isinstance(given, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_cannot_be_read_is_named_with_the_next_step(data, message):
     with pytest.raises(UnreadableFile) as caught:
@@ -218,8 +219,8 @@ def test_what_the_standard_library_writes_is_read(rows, delimiter):
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, delimiter=delimiter, quoting=csv.QUOTE_ALL)
     writer.writerows([["first", "second"], *rows])
-    found = [row for _, row in read_table(buffer.getvalue().encode()).rows]
+    table_rows = [row for _, row in read_table(buffer.getvalue().encode()).rows]
     kept = [[cell.strip() for cell in row] for row in rows]
-    assert [[c.replace(",", ".") for c in row] for row in found] == [
+    assert [[c.replace(",", ".") for c in row] for row in table_rows] == [
         [c.replace(",", ".") for c in row] for row in kept if any(row) and row[0] not in {"first", "second"}
     ]

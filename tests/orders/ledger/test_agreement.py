@@ -213,8 +213,8 @@ class Forgetful(MemoryStore):
 def test_a_record_that_precedes_an_action_is_read_back(word, record):
     store = Forgetful(word)
     ledger = make_ledger(store, experiment=None)
-    own = ledger.record(lambda state: None if state.attempts or state.ordered else record)
-    assert own is None, "another's record is under the number"
+    result = ledger.record(lambda state: None if state.attempts or state.ordered else record)
+    assert result is None, "another's record is under the number"
     assert not isinstance(ledger.state, NotBegun)
 
 
@@ -231,7 +231,7 @@ def test_a_reading_back_costs_one_read():
     ledger.ledgers.budget.reserve("k", "c", 5)
     ledger.record(lambda state: Approved(amount_cents=1, approver="a rule"))
     reads = []
-    found = store.find
-    store.find = lambda key: reads.append(key) or found(key)
+    find = store.find
+    store.find = lambda key: reads.append(key) or find(key)
     ledger.record(lambda state: SENDING)
     assert [key for key in reads if "BUDGET" not in key] == [f"{ledger._log.folder}/000003.json"]

@@ -126,8 +126,8 @@ def test_a_raised_cap_outlives_checkpoints_while_nothing_is_reserved_yet(store, 
 
 @pytest.mark.parametrize(("days", "counts"), [(29, True), (31, False)])
 def test_what_lies_before_the_window_no_longer_counts(store, budget, days, counts):
-    budget.reserve("old", "c", 9000, rolling=a_cap(10_000, at=NOW))
-    later = a_cap(10_000, at=NOW + timedelta(days=days))
+    budget.reserve("old", "c", 9000, rolling=a_cap(10_000, now=NOW))
+    later = a_cap(10_000, now=NOW + timedelta(days=days))
     if counts:
         with pytest.raises(BudgetExceeded):
             budget.reserve("new", "c", 10_000, rolling=later)
@@ -137,8 +137,8 @@ def test_what_lies_before_the_window_no_longer_counts(store, budget, days, count
 
 
 def test_a_payment_that_is_made_again_later_counts_from_then_on(store, budget):
-    later = a_cap(10_000, at=NOW + timedelta(days=40))
-    for cap in (a_cap(10_000, at=NOW), later):
+    later = a_cap(10_000, now=NOW + timedelta(days=40))
+    for cap in (a_cap(10_000, now=NOW), later):
         budget.reserve("a", "c", 9000, rolling=cap)
     with pytest.raises(BudgetExceeded):
         budget.reserve("b", "c", 1001, rolling=later)
@@ -146,22 +146,22 @@ def test_a_payment_that_is_made_again_later_counts_from_then_on(store, budget):
 
 
 def test_a_payment_that_is_made_again_after_the_window_is_checked_again(budget):
-    budget.reserve("a", "c", 9000, rolling=a_cap(10_000, at=NOW))
-    later = a_cap(10_000, at=NOW + timedelta(days=40))
+    budget.reserve("a", "c", 9000, rolling=a_cap(10_000, now=NOW))
+    later = a_cap(10_000, now=NOW + timedelta(days=40))
     budget.reserve("b", "c", 9000, rolling=later)
     with pytest.raises(BudgetExceeded):
         budget.reserve("a", "c", 9000, rolling=later)
 
 
 def test_an_earlier_time_does_not_move_a_payment_out_of_the_window(store, budget):
-    budget.reserve("a", "c", 9000, rolling=a_cap(10_000, at=NOW))
-    budget.reserve("a", "c", 9000, rolling=a_cap(10_000, at=NOW - timedelta(days=300)))
+    budget.reserve("a", "c", 9000, rolling=a_cap(10_000, now=NOW))
+    budget.reserve("a", "c", 9000, rolling=a_cap(10_000, now=NOW - timedelta(days=300)))
     assert sums(store, NOW - timedelta(days=30))[1] == 9000
 
 
 def test_checkpoints_leave_nothing_out_for_its_age(store, budget):
     """Whether it is old is a matter of clocks, and the machine that writes may have a wrong one."""
-    budget.reserve("paid", "c", 9000, rolling=a_cap(10_000, at=NOW - timedelta(days=5000)))
+    budget.reserve("paid", "c", 9000, rolling=a_cap(10_000, now=NOW - timedelta(days=5000)))
     budget.reserve("ordered", "c", 10)
     budget.reserve("released", "c", 10)
     budget.release("released")
@@ -172,9 +172,9 @@ def test_checkpoints_leave_nothing_out_for_its_age(store, budget):
 
 
 def test_a_time_that_was_ahead_is_corrected_by_what_was_read_before_the_clock_was_confirmed(store, budget):
-    budget.reserve("a", "c", 9000, rolling=a_cap(10_000, at=NOW + timedelta(days=400)))
+    budget.reserve("a", "c", 9000, rolling=a_cap(10_000, now=NOW + timedelta(days=400)))
     known = budget.read().reservations.values()
-    budget.reserve("b", "c", 1000, rolling=a_cap(10_000, at=NOW + timedelta(days=400)))
+    budget.reserve("b", "c", 1000, rolling=a_cap(10_000, now=NOW + timedelta(days=400)))
     budget.redate_payments(known, NOW)
     dates = {r.order_key: r.paid_at for r in ledgers_in(store).budget.read().reservations.values()}
     assert dates == {"a": NOW, "b": NOW + timedelta(days=400)}

@@ -351,8 +351,8 @@ def test_a_question_is_answered_once(store, log):
 
 def test_an_answer_to_figures_that_change_at_that_moment_is_refused(store, log):
     ask(log)
-    own = a_log(store)
-    own.read()
+    stale_log = a_log(store)
+    stale_log.read()
     fired = []
 
     def change(key):
@@ -362,7 +362,7 @@ def test_an_answer_to_figures_that_change_at_that_moment_is_refused(store, log):
 
     store.before_put = change
     with pytest.raises(Conflict, match="is in revision 2 by now"):
-        answer(own)
+        answer(stale_log)
     assert log.read().decisions == {}
 
 

@@ -18,7 +18,7 @@ LOGS = "lab/LEDGERS/CAMPAIGNS"
 OPEN = "lab/LEDGERS/OPEN"
 
 
-def found(store):
+def list_findings(store):
     return [(finding.kind, finding.key) for finding in check_campaigns(store, "lab")]
 
 
@@ -40,7 +40,7 @@ def store():
 
 def test_logs_and_index_that_agree(store):
     before = dict(store.objects)
-    assert found(store) == []
+    assert list_findings(store) == []
     assert store.objects == before
 
 
@@ -64,7 +64,7 @@ def test_an_open_campaign_that_the_index_lacks_is_in_it_again(store):
     assert not any(finding.is_damage for finding in findings)
     assert "campaign c is open and was not in the index" in findings[0].detail
     assert opened(store) == ["c", "l"]
-    assert found(store) == []
+    assert list_findings(store) == []
 
 
 def test_the_command_says_what_it_has_corrected_and_that_the_archive_is_intact(tmp_path):
@@ -94,13 +94,13 @@ def test_entries_of_what_has_ended_or_was_never_started_are_removed(store):
         "campaign d has ended",
         "campaign never was never started",
     ]
-    assert (opened(store), found(store)) == (["c", "l"], [])
+    assert (opened(store), list_findings(store)) == (["c", "l"], [])
 
 
 def test_a_cancellation_that_is_not_settled_keeps_its_entry(store):
     a_log(store, "d").stop("ada", "cancel")
     del store.objects[f"{OPEN}/campaign-d.json"]
-    assert found(store) == [("repaired", f"{OPEN}/campaign-d.json")]
+    assert list_findings(store) == [("repaired", f"{OPEN}/campaign-d.json")]
 
 
 @pytest.mark.parametrize(("lost", "kind"), [((1,), "unreadable"), ((2,), "unreadable"), ((2, 3), "missing")])
@@ -110,14 +110,14 @@ def test_a_log_that_has_lost_records_is_named_and_its_entry_left_alone(store, lo
     for number in lost:
         del store.objects[f"{LOGS}/c/{number:06d}.json"]
     del store.objects[f"{OPEN}/campaign-c.json"]
-    assert found(store) == [(kind, f"{LOGS}/c")]
+    assert list_findings(store) == [(kind, f"{LOGS}/c")]
     assert opened(store) == ["l"]
 
 
 def test_a_damaged_log_is_named_and_the_others_are_checked(store):
     store.objects[f"{LOGS}/c/000001.json"] = b"{"
     del store.objects[f"{OPEN}/loop-l.json"]
-    assert found(store) == [("unreadable", f"{LOGS}/c"), ("repaired", f"{OPEN}/loop-l.json")]
+    assert list_findings(store) == [("unreadable", f"{LOGS}/c"), ("repaired", f"{OPEN}/loop-l.json")]
 
 
 def test_a_ledger_that_has_lost_two_records_in_a_row_is_named():
@@ -134,7 +134,7 @@ def test_a_ledger_that_has_lost_two_records_in_a_row_is_named():
 
 
 def test_an_archive_that_may_not_be_written_says_what_is_wrong_with_the_index(store, monkeypatch):
-    def refuse(*given, **options):
+    def refuse(*arguments, **options):
         raise ArchiveError("no permission")
 
     del store.objects[f"{OPEN}/campaign-c.json"]

@@ -66,10 +66,10 @@ def test_a_long_cell_and_a_name_with_an_odd_line_end_are_no_damage(store):
     rows = [("E-1", "a\u2028E-9"), ("E-2", "b\x85E-9")]
     lines = [f"{name},{code},{'x' * 200_000}\n" for code, name in rows]
     keep(store, "TABLE", "results.csv", "".join(["name,experiment_code,extra\n", *lines]).encode())
-    assert found(store) == []
+    assert list_findings(store) == []
 
 
-def found(store):
+def list_findings(store):
     return [(finding.kind, finding.key) for finding in check_orders(store, "lab")]
 
 
@@ -87,13 +87,13 @@ def remove(store, key):
 
 
 def test_a_campaign_that_agrees(store):
-    assert found(store) == []
+    assert list_findings(store) == []
 
 
 def test_an_experiment_that_nobody_ordered(store):
     keep(store, "E-3", "results.csv", b"forged")
     assert verify_versions(store).ok
-    assert found(store) == [("extra", "lab/c/E-3")]
+    assert list_findings(store) == [("extra", "lab/c/E-3")]
 
 
 def test_while_an_order_is_not_known_any_experiment_may_be_its(any_store):
@@ -101,7 +101,7 @@ def test_while_an_order_is_not_known_any_experiment_may_be_its(any_store):
     order(any_store, "k1", "id-E-1")
     keep(any_store, "E-1", "results.csv", b"")
     keep(any_store, "E-2", "results.csv", b"")
-    assert found(any_store) == [("incomplete", "lab/c")]
+    assert list_findings(any_store) == [("incomplete", "lab/c")]
 
 
 def test_a_surplus_experiment_belongs_to_its_order(store):
@@ -109,7 +109,7 @@ def test_a_surplus_experiment_belongs_to_its_order(store):
         lambda state: None if state.surplus else Surplus(experiment_id="id-E-3", kept="id-E-1")
     )
     keep(store, "E-3", "results.csv", b"")
-    assert found(store) == []
+    assert list_findings(store) == []
 
 
 def test_what_waits_for_results_is_a_remark(any_store):
@@ -126,21 +126,21 @@ def test_a_campaign_whose_orders_have_no_log_is_a_remark(any_store):
     plan(any_store, ["k1"])
     keep(any_store, "E-1", "results.csv", b"")
     keep(any_store, "TABLE", "results.csv", b"experiment_code\nE-1\n")
-    assert found(any_store) == [("incomplete", "lab/c")]
+    assert list_findings(any_store) == [("incomplete", "lab/c")]
 
 
 def test_an_experiment_of_the_table_that_is_gone_needs_no_register(store):
     for key in list(store.keys("lab/c/E-2")) + list(store.keys("lab/LEDGERS/VERSIONS")):
         remove(store, key)
     assert verify_versions(store).ok
-    assert ("missing", "lab/c/E-2") in found(store)
+    assert ("missing", "lab/c/E-2") in list_findings(store)
 
 
 def test_a_plan_of_another_archive(any_store):
     plan(any_store, ["k1"], archive_id="another")
     order(any_store, "k1", "id-E-1")
     keep(any_store, "E-1", "results.csv", b"")
-    assert found(any_store) == [("misplaced", "lab/c/PLAN")]
+    assert list_findings(any_store) == [("misplaced", "lab/c/PLAN")]
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -148,13 +148,13 @@ def test_a_log_that_lost_a_record(store, number):
     order_ledger = ledgers(store).open_order("c", "k1")
     order_ledger.record(lambda state: None if state.surplus else Surplus(experiment_id="x", kept="id-E-1"))
     remove(store, f"{log_of(store, 'k1')}/{number:06d}.json")
-    assert ("unreadable", log_of(store, "k1")) in found(store)
+    assert ("unreadable", log_of(store, "k1")) in list_findings(store)
 
 
 def test_the_archives_id_is_missed_and_not_made_again(store):
     remove(store, "lab/LEDGERS/ARCHIVE.json")
     before = sorted(store.keys(""))
-    assert found(store) == [("missing", "lab/LEDGERS/ARCHIVE.json")]
+    assert list_findings(store) == [("missing", "lab/LEDGERS/ARCHIVE.json")]
     assert sorted(store.keys("")) == before
 
 
@@ -164,13 +164,13 @@ def test_the_command_says_it_too(tmp_path):
     order(store, "k1", "id-E-1")
     keep(store, "E-1", "results.csv", b"")
 
-    def said():
+    def run_command():
         done = CliRunner().invoke(app, ["archive", "verify", str(tmp_path / "lab")], env={"COLUMNS": "200"})
         return done.exit_code, done.output
 
-    assert said()[0] == 0
+    assert run_command()[0] == 0
     keep(store, "E-3", "results.csv", b"forged")
-    code, output = said()
+    code, output = run_command()
     assert (code, "extra: c/E-3" in output) == (1, True)
 
 
@@ -178,7 +178,7 @@ def test_a_damaged_record_of_whose_the_logs_are_is_found(tmp_path):
     store = LocalStore(tmp_path)
     Ledgers.open(store, "lab", "https://lab.example.org", "org-1")
     (record,) = tmp_path.rglob("IDENTITY/*.json")
-    assert found(store) == []
+    assert list_findings(store) == []
     record.chmod(0o600)
     record.write_bytes(b"{")
-    assert found(store) == [("unreadable", "lab/LEDGERS/IDENTITY")]
+    assert list_findings(store) == [("unreadable", "lab/LEDGERS/IDENTITY")]

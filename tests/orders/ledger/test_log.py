@@ -38,8 +38,8 @@ def store():
 
 def test_records_are_read_in_order_as_they_were_written(any_store):
     log, written = a_log(any_store), [record(n) for n in range(3)]
-    for number, each in enumerate(written, start=1):
-        assert log.append(number, each)
+    for number, entry in enumerate(written, start=1):
+        assert log.append(number, entry)
     assert list(a_log(any_store).read()) == written
     assert ids(log, 3) == [written[2].id]
     assert ids(log, 4) == []
@@ -119,8 +119,8 @@ def test_a_record_that_a_store_shows_late_is_waited_for(store, waits):
 
 def test_a_record_that_a_store_shows_after_its_successor_is_read_again(store):
     log, written = a_log(store), [record(n) for n in range(3)]
-    for number, each in enumerate(written, start=1):
-        log.append(number, each)
+    for number, entry in enumerate(written, start=1):
+        log.append(number, entry)
     store.hide("000002.json")
     assert list(log.read()) == written
 
@@ -218,6 +218,6 @@ def test_writers_that_race_with_lost_answers_leave_one_record_for_each_number(st
             return None
 
     with ThreadPoolExecutor(8) as pool:
-        won = [own for own in pool.map(write, range(8)) if own]
+        won = [record_id for record_id in pool.map(write, range(8)) if record_id]
     assert len(won) <= 1
     assert ids(a_log(store))[: len(won)] == won

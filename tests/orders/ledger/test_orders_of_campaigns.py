@@ -107,12 +107,12 @@ def test_all_orders_are_found_for_a_report_whatever_their_campaign_is_called(sto
     make_ledger(store, campaign, "k2", "exp_2")
     ledgers_in(store).budget.reserve("k1", campaign, 5)
     ledgers_in(store, "org-2").open_order(campaign, "k1").record(order("exp_3"))
-    found = {
+    orders = {
         (ledger.order_key, ledger.read().planned.campaign_id, ledger.read().ordered.experiment_id)
         for ledgers in Ledgers.list_all(store, "")
         for ledger in ledgers.list_orders()
     }
-    assert found == {("k1", campaign, "exp_1"), ("k2", campaign, "exp_2"), ("k1", campaign, "exp_3")}
+    assert orders == {("k1", campaign, "exp_1"), ("k2", campaign, "exp_2"), ("k1", campaign, "exp_3")}
     assert sum(b.budget.read().campaign_cents(campaign) for b in Ledgers.list_all(store, "")) == 5
 
 

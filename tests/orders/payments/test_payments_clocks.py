@@ -69,9 +69,9 @@ class World:
         key = f"k{number}"
         self.invoices[key] = Invoice(id=key, status="open", amount=cents, experiment_id="exp_1")
 
-        def credential(*given, **options):
+        def credential(*arguments, **options):
             self.pass_by("while it signs")
-            return RAIL.make_credential(*given, **options)
+            return RAIL.make_credential(*arguments, **options)
 
         policy = PaymentPolicy(
             enabled=True,
@@ -97,7 +97,10 @@ class World:
         """The largest sum of any true window."""
         window = timedelta(days=DAYS)
         return max(
-            (sum(c for at, c in self.paid if first <= at <= first + window) for first, _ in self.paid),
+            (
+                sum(c for paid_at, c in self.paid if first <= paid_at <= first + window)
+                for first, _ in self.paid
+            ),
             default=0,
         )
 

@@ -371,7 +371,7 @@ def test_an_address_has_one_spelling():
 @given(st.text(max_size=60))
 def test_any_text_is_an_origin_or_a_value_error(text):
     try:
-        found = normalize_origin(text)
+        origin = normalize_origin(text)
     except ValueError:
         return
-    assert normalize_origin(found) == found
+    assert normalize_origin(origin) == origin

@@ -70,9 +70,13 @@ def ordered(client, name, method=PaymentMethod.ASYNC_INVOICE):
     rail = method if method in MACHINE_RAILS else None
     request = {"experiment_spec": spec(), "name": name, "auto_accept_quote": True, "payment_method": rail}
     client.experiments.create(CreateRequest.model_validate(request))
-    (found,) = client.experiments.iterate(search=name)
+    (experiment,) = client.experiments.iterate(search=name)
     return Order(
-        order_key="k", experiment_id=found.id, experiment_code=found.code, status=found.status, adopted=False
+        order_key="k",
+        experiment_id=experiment.id,
+        experiment_code=experiment.code,
+        status=experiment.status,
+        adopted=False,
     )
 
 

@@ -267,10 +267,10 @@ def count_tokens():
     return issue
 
 
-@pytest.mark.parametrize("given", ["", "a\nb", "é", None, 7, "x" * 3000, SecretStr("")])
-def test_what_is_no_token_is_refused_and_not_shown(given):
+@pytest.mark.parametrize("token", ["", "a\nb", "é", None, 7, "x" * 3000, SecretStr("")])
+def test_what_is_no_token_is_refused_and_not_shown(token):
     with pytest.raises(PaymentRefused, match="no text that can be one"):
-        MppRail(lambda _: given, [NETWORK_ID]).make_credential(terms(), nonce="abc", valid_before=1)
+        MppRail(lambda _: token, [NETWORK_ID]).make_credential(terms(), nonce="abc", valid_before=1)
 
 
 def test_an_issuer_that_fails_is_named_and_its_words_are_not_shown():

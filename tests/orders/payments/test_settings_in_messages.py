@@ -65,7 +65,7 @@ MESSAGES = [
     for file in sorted(folder.rglob("*.py"))
     for text in texts(ast.parse(file.read_text(encoding="utf-8")))
 ]
-MENTIONS = sorted({found for text in MESSAGES for found in NAMED.findall(text)})
+MENTIONS = sorted({mention for text in MESSAGES for mention in NAMED.findall(text)})
 
 
 @pytest.mark.parametrize(("field", "block"), MENTIONS)

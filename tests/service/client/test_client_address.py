@@ -7,7 +7,7 @@ from prefect_assay.service.client.http.address import checked_base_url, checked_
 
 
 @pytest.mark.parametrize(
-    ("given", "checked"),
+    ("address", "checked"),
     [
         ("https://lab.example.org", "https://lab.example.org"),
         ("https://LAB.example.org:443//", "https://lab.example.org"),
@@ -20,12 +20,12 @@ from prefect_assay.service.client.http.address import checked_base_url, checked_
         ("http://[::1]:8000", "http://[::1]:8000"),
     ],
 )
-def test_addresses_come_in_one_spelling(given, checked):
-    assert checked_base_url(given) == checked
+def test_addresses_come_in_one_spelling(address, checked):
+    assert checked_base_url(address) == checked
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("address", "says"),
     [
         ("http://lab.example.org", "https"),
         ("http://127.0.0.1.example.org", "https"),
@@ -41,9 +41,9 @@ def test_addresses_come_in_one_spelling(given, checked):
         ("https://lab.example.org?token=hunter2", "query"),
     ],
 )
-def test_unusable_addresses_are_refused_and_not_shown_in_full(given, says):
+def test_unusable_addresses_are_refused_and_not_shown_in_full(address, says):
     with pytest.raises(ConfigurationError, match=says) as caught:
-        checked_base_url(given)
+        checked_base_url(address)
     assert "hunter2" not in str(caught.value)
 
 

@@ -42,7 +42,7 @@ def test_certificates_are_read_again_when_their_file_has_changed(tmp_path, monke
     else:
         (tmp_path / "new").write_text(_some(2), encoding="utf-8")
         (tmp_path / "new").replace(file)
-    assert [len(each.get_ca_certs()) for each in (first, _read())] == [1, 2]
+    assert [len(context.get_ca_certs()) for context in (first, _read())] == [1, 2]
     assert certificates(trust_env=False) is not _read()
 
 

@@ -37,5 +37,5 @@ def test_no_date():
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from([ONE, ",", " ", "GMT", "26", "Thu"])).map("".join)))
 def test_no_text_fails(value):
-    found = http_date(value)
-    assert found is None or found.tzinfo is not None
+    moment = http_date(value)
+    assert moment is None or moment.tzinfo is not None

@@ -170,9 +170,9 @@ def test_the_kind_of_a_conflict_is_kept(operation):
     "operation", [operations.experiments.get_quote("e"), operations.experiments.get_invoice("e")]
 )
 def test_an_absent_quote_or_invoice_is_not_ready_unless_something_else_answers(operation):
-    said = caught(operation, answer(404, {"error": "POST /experiments/e/submit"}))
-    assert type(said) is errors.NotReady
-    assert "/submit" in str(said)
+    error = caught(operation, answer(404, {"error": "POST /experiments/e/submit"}))
+    assert type(error) is errors.NotReady
+    assert "/submit" in str(error)
     assert type(caught(operation, answer(404, b""))) is errors.NotReady
     assert type(caught(operation, answer(404, b"<html>nginx</html>"))) is errors.NotFound
 

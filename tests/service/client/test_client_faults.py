@@ -299,13 +299,13 @@ def test_an_echo_is_found_in_escaped_json_and_in_base64(call, server, status):
         )
     )
     try:
-        found = call("invoices.pay", "i1", CREDENTIAL)
-        shown = repr((found.headers, found.body))
-        packs = re.findall(r"[A-Za-z0-9+/_-]{16,}", " ".join(found.headers.values()))
+        answer = call("invoices.pay", "i1", CREDENTIAL)
+        shown = repr((answer.headers, answer.body))
+        packs = re.findall(r"[A-Za-z0-9+/_-]{16,}", " ".join(answer.headers.values()))
         # what becomes of it: the words that a payment error and the order's log repeat
         shown += repr(
             [
-                rail.read_settlement(found)
+                rail.read_settlement(answer)
                 for rail in (X402Rail(SecretStr("1" * 64), X402Limits()), MppRail(str, ()))
             ]
         )

@@ -61,19 +61,19 @@ def bounded(call):
 
 def in_time(call):
     """The error of a call that must end by itself; a wall clock is not asked, a call without an end is."""
-    found = []
+    outcomes = []
 
     def go():
         try:
-            found.append(call())
+            outcomes.append(call())
         except Exception as error:  # noqa: BLE001 - any error is looked at
-            found.append(error)
+            outcomes.append(error)
 
     thread = threading.Thread(target=go, daemon=True)
     thread.start()
     thread.join(60)
-    assert found, "the call did not end"
-    return found[0]
+    assert outcomes, "the call did not end"
+    return outcomes[0]
 
 
 @pytest.mark.parametrize("name", SLOW)

@@ -74,9 +74,9 @@ def results_are_there(call, lab, key):
     assert {e.name for r in results for e in r.summary} == {"egf", "acme_2"}
     assert call("results.get", results[0].id) == results[0]
     assert results[0].id in {r.id for r in call("results.iterate")}
-    own = call("experiments.iterate_updates", key)
-    assert [u.timestamp for u in own] == sorted(u.timestamp for u in own)
-    assert {u.id for u in call("updates.iterate", experiment_id=key, page_size=2)} == {u.id for u in own}
+    updates = call("experiments.iterate_updates", key)
+    assert [u.timestamp for u in updates] == sorted(u.timestamp for u in updates)
+    assert {u.id for u in call("updates.iterate", experiment_id=key, page_size=2)} == {u.id for u in updates}
 
     documents = {d.name: d for d in call("documents.iterate", key)}
     assert set(documents) == {
@@ -167,8 +167,8 @@ def quoted(lab, catalog):
     once = Caller(lab.base_url, {"words": words}, token=lab.token)
     made = []
     for number in range(2):
-        wanted = spec(catalog["priced"], **{f"more-{number}": "MKTAYIAKQR" + "ACDE"[number]})
-        order = CreateRequest(experiment_spec=wanted, name=f"more {number}", skip_draft=True)
+        experiment_spec = spec(catalog["priced"], **{f"more-{number}": "MKTAYIAKQR" + "ACDE"[number]})
+        order = CreateRequest(experiment_spec=experiment_spec, name=f"more {number}", skip_draft=True)
         made.append(once("experiments.create", order).experiment_id)
     lab.advance(days=1)
     return made
@@ -237,8 +237,8 @@ def test_quotes_and_invoices_are_lists_and_files(call, lab, quoted):
     invoice = call("invoices.find_for_experiment", mine)
     assert call("invoices.download_pdf", invoice.id).startswith(b"%PDF")
     assert call("invoices.download_pdf", invoice.provider_invoice_id).startswith(b"%PDF")
-    found = call("invoices.iterate", where=[p.equ("provider_invoice_id", invoice.provider_invoice_id)])
-    assert [i.id for i in found] == [invoice.id]
+    invoices = call("invoices.iterate", where=[p.equ("provider_invoice_id", invoice.provider_invoice_id)])
+    assert [i.id for i in invoices] == [invoice.id]
     assert invoice.id in {
         i.id for i in call("invoices.iterate", status=InvoiceStatus.OPEN, sort="-created_at")
     }

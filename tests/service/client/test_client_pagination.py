@@ -71,11 +71,11 @@ def test_rows_that_stay_are_neither_missed_nor_doubled(size, limit, script):
                 removed.add(feed.rows.pop(index % len(feed.rows)))
         feed.rows[:0] = [next(new) for _ in range(added)][::-1]
 
-    found = read_all(feed, limit, change)
-    assert len(found) == len(set(found))
-    old = [row for row in found if row >= 0]
+    rows = read_all(feed, limit, change)
+    assert len(rows) == len(set(rows))
+    old = [row for row in rows if row >= 0]
     assert old == sorted(old)
-    assert set(range(size)) - removed <= set(found)
+    assert set(range(size)) - removed <= set(rows)
 
 
 def test_a_service_that_keeps_its_pages_shorter_is_read_to_the_end():

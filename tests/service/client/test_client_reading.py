@@ -126,5 +126,5 @@ def test_numbers_that_json_cannot_say_are_refused_before_sending():
 def test_a_time_without_an_offset_is_utc(written):
     """Contract 1. A wait compares it with the time of this machine."""
     row = {"id": "e1", "code": "LAB-1", "status": "draft", "created_at": written}
-    found = result(operations.experiments.get("e1"), answer(row))
-    assert found.created_at == datetime(2026, 11, 21, 12, tzinfo=UTC)
+    experiment = result(operations.experiments.get("e1"), answer(row))
+    assert experiment.created_at == datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -84,8 +84,8 @@ def test_a_field_that_decides_is_an_error_with_its_path():
     ],
 )
 def test_an_envelope_is_opened(body):
-    found = result(operations.experiments.get("e"), answer(200, body))
-    assert (found.id, found.code, found.status) == ("e", "e", "done")
+    experiment = result(operations.experiments.get("e"), answer(200, body))
+    assert (experiment.id, experiment.code, experiment.status) == ("e", "e", "done")
 
 
 @pytest.mark.parametrize("body", [b"", {}, {"status": "accepted"}, {"id": "q", "status": None}])
@@ -191,8 +191,8 @@ def test_a_quote_is_in_dollars_only_if_nothing_in_it_says_otherwise(quote, refus
     ],
 )
 def test_a_status_is_the_same_in_every_spelling(written, word):
-    found = Experiment.model_validate({"id": "e", "status": written})
-    assert found.status is ExperimentStatus(word)
+    experiment = Experiment.model_validate({"id": "e", "status": written})
+    assert experiment.status is ExperimentStatus(word)
 
 
 @pytest.mark.parametrize("zero", [0, "0", "0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z"])
@@ -215,8 +215,8 @@ def test_the_zero_of_a_clock_is_no_time(zero):
 )
 def test_an_acceptance_says_in_any_spelling_by_what_it_is_paid(pointer, machine, rails):
     read = QuoteAcceptance.model_validate({"id": "q", "payment": pointer})
-    found = acceptance_of(SimpleNamespace(base_url=BASE), read)
-    assert (found.machine, found.rails) == (machine, rails)
+    acceptance = acceptance_of(SimpleNamespace(base_url=BASE), read)
+    assert (acceptance.machine, acceptance.rails) == (machine, rails)
 
 
 BASE = "https://lab.example"

@@ -16,8 +16,10 @@ from prefect_assay.service.models.vocabulary import snake_case
 
 
 def fields(body, operation="GET /experiments/{}", private=(), value=None):
-    found = compare_answers([Exchange(operation, (operation,), body, value)], known_interface(), private)
-    return {one.place: one for one in found if one.types}
+    seen_fields = compare_answers(
+        [Exchange(operation, (operation,), body, value)], known_interface(), private
+    )
+    return {one.place: one for one in seen_fields if one.types}
 
 
 def test_a_status_in_any_spelling_is_a_word_and_a_name_is_not():
@@ -68,13 +70,13 @@ TEXTS = st.text(min_size=1, max_size=30).filter(
 )
 
 
-@given(own=TEXTS, secret=TEXTS)
-def test_no_text_of_an_answer_is_in_a_name_or_a_word(own, secret):
+@given(key=TEXTS, secret=TEXTS)
+def test_no_text_of_an_answer_is_in_a_name_or_a_word(key, secret):
     """Whatever a key is, it is shown only if it looks like a field's name and is nobody's text."""
     assert {"id", "name", "yield_std"} <= PUBLISHED
-    row = {"id": own, "name": own, secret: own, "kind": secret, "nested": {own: [secret]}}
-    body = {own: {"x": secret}, "items": [row], "role": secret, "metadata": {"tag": {own: 1}}}
+    row = {"id": key, "name": key, secret: key, "kind": secret, "nested": {key: [secret]}}
+    body = {key: {"x": secret}, "items": [row], "role": secret, "metadata": {"tag": {key: 1}}}
     seen = fields(body, "GET /odd", private=[secret]).values()
     parts = {part.removesuffix("[]") for one in seen for part in one.place.split(".")}
     assert parts <= {"*", "items", "id", "name", "kind", "nested", "role", "metadata", "x"}
-    assert {word for one in seen for word in one.words}.isdisjoint({own, secret})
+    assert {word for one in seen for word in one.words}.isdisjoint({key, secret})

@@ -58,11 +58,11 @@ def lab_campaign(
             assert invoice is not None
             ledger = ledgers.open_order(campaign_id, planned.order_key)
             PaymentLedger(ledger).record_paid(invoice.id, invoice.amount)
-            found = client.experiments.get(order.experiment_id)
+            experiment = client.experiments.get(order.experiment_id)
             kept = archive_experiment.fn(
                 credentials,
                 archive,
-                found,
+                experiment,
                 campaign_id=campaign_id,
                 order=order,
                 payment=Payment(
@@ -73,7 +73,7 @@ def lab_campaign(
                 ),
                 spec=planned.spec,
             )
-            if found.reported == ResultsStatus.ALL:
+            if experiment.reported == ResultsStatus.ALL:
                 ledger.deliver(kept.record.experiment_code)
     return plan
 

@@ -24,8 +24,8 @@ CODE = "LOP-001"
 READING = ReadingOptions(sequence_column="protein")
 STEM = "ACDEFGHIKLMNPQRSTVWY"
 POOL = "name,protein,Method,ipTM,parents,note\n" + "".join(
-    f"d{at},{STEM[at:]}{STEM},{method},{score},{parents},keep\n"
-    for at, (method, score, parents) in enumerate(
+    f"d{index},{STEM[index:]}{STEM},{method},{score},{parents},keep\n"
+    for index, (method, score, parents) in enumerate(
         [
             ("rfd", 0.9, "wt"),
             ("rfd", 0.8, "wt; d9"),
@@ -101,13 +101,15 @@ def archive_measured_round(store, prefix, fixed, *, residues=False):
     sequences = {choice.candidate.name: choice.candidate.sequence for choice in fixed.choices}
     rows = []
     for name, kd in OUTCOMES:
-        found = {"kd_M": kd} if kd else {"outcome": "no_binding", "binding": "false"}
-        rows.append(row(name, CODE, aa_string=sequences[name] if residues else None, **found))
+        values = {"kd_M": kd} if kd else {"outcome": "no_binding", "binding": "false"}
+        rows.append(row(name, CODE, aa_string=sequences[name] if residues else None, **values))
     archive_rows(store, prefix, fixed.campaign_id, CODE, rows)
     designs = summarize(
         rows, prices={CODE: 19_999.0}, attributes=plan.attributes, campaign_id=fixed.campaign_id
     )
-    judged = [each.model_copy(update={"verdict": Verdict.AGREES}) if each.kd_M else each for each in designs]
+    judged = [
+        design.model_copy(update={"verdict": Verdict.AGREES}) if design.kd_M else design for design in designs
+    ]
     _document(store, prefix, fixed.campaign_id, "REPORT", "summary.json", write_summary_json(judged))
 
 

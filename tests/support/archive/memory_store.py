@@ -71,20 +71,18 @@ class MemoryStore:
         return None if self._is_hidden(key) else self.objects.get(key)
 
     def read(self, key):
-        found = self.find(key)
-        if found is None:
+        data = self.find(key)
+        if data is None:
             raise ArchiveError(f"{key} is not in the archive")
-        return found
+        return data
 
     def stream(self, key):
         yield self.read(key)
 
     def stat(self, key):
         self.calls["stat"] += 1
-        found = None if self._is_hidden(key) else self.objects.get(key)
-        return (
-            None if found is None else ObjectInfo(size=len(found), sha256=hashlib.sha256(found).hexdigest())
-        )
+        data = None if self._is_hidden(key) else self.objects.get(key)
+        return None if data is None else ObjectInfo(size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
     def keys(self, prefix):
         folder = f"{prefix}/" if prefix else ""

@@ -29,18 +29,18 @@ TURN_SECONDS = 0.2
 
 
 @contextmanager
-def loaded(api_url: str, wanted: int, answers: Counter[str]) -> Iterator[None]:
+def loaded(api_url: str, load: int, answers: Counter[str]) -> Iterator[None]:
     """As many processes as the wanted load; what the API has answered them is counted at the end."""
-    command = [sys.executable, __file__, api_url, str(wanted)]
+    command = [sys.executable, __file__, api_url, str(load)]
     processes = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(wanted)
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(load)
     ]
     try:
         yield
     finally:
         for process in processes:
-            said, _ = process.communicate(timeout=60)
-            answers.update(json.loads(said))
+            output, _ = process.communicate(timeout=60)
+            answers.update(json.loads(output))
 
 
 def ask(api_url: str) -> str:
@@ -58,13 +58,13 @@ def ask(api_url: str) -> str:
         return repr(error)
 
 
-def main(api_url: str, wanted: float) -> None:
+def main(api_url: str, load: float) -> None:
     """Until standard input ends."""
     answers: Counter[str] = Counter()
     pause = 0.0
     while not select.select([sys.stdin], [], [], pause)[0]:
         answers[ask(api_url)] += 1
-        pause = TURN_SECONDS if os.getloadavg()[0] > wanted else 0.0
+        pause = TURN_SECONDS if os.getloadavg()[0] > load else 0.0
         end = time.process_time() + TURN_SECONDS
         while not pause and time.process_time() < end:
             pass

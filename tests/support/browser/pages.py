@@ -42,8 +42,8 @@ class V1:
 
     def field(self, page: Page, title: str) -> Locator:
         # By its own title: the help of other fields may have the word. The last, because a form is within a field.
-        own = page.get_by_text(re.compile(rf"^\s*{re.escape(title)}(\s*\(Optional\))?\s*$"))
-        return page.locator(".p-label").filter(has=own).last.locator("textarea")
+        label = page.get_by_text(re.compile(rf"^\s*{re.escape(title)}(\s*\(Optional\))?\s*$"))
+        return page.locator(".p-label").filter(has=label).last.locator("textarea")
 
     def error(self, page: Page, title: str) -> Locator:
         # Rules between fields do not reach its own check: the server refuses the run, and a notice says why.

@@ -68,9 +68,9 @@ class Person:
         began = time.monotonic()
         with self._tab() as page:
             answer = getattr(self.interface, action)(page, *what)
-            said: dict[str, Any] = answer.json()
+            body: dict[str, Any] = answer.json()
         self.seconds.append(time.monotonic() - began)
-        return said
+        return body
 
     def close(self) -> None:
         """Close the browser."""

@@ -34,7 +34,7 @@ def main() -> None:
 
     context, *folders = sys.argv[1:]
     _serve(Path(context).read_bytes())
-    found = {}
+    issues = {}
     for folder in folders:
         result = validate(
             {
@@ -43,10 +43,10 @@ def main() -> None:
                 "requirement_severity": Severity.RECOMMENDED,
             }
         )
-        found[folder] = [
+        issues[folder] = [
             [issue.check.identifier, issue.severity.name, issue.message] for issue in result.get_issues()
         ]
-    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.write(json.dumps(issues) + "\n")
 
 
 if __name__ == "__main__":

@@ -23,12 +23,12 @@ def token_proxy(origin: str, token: str, *, method: str | None = None) -> Iterat
 
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            given = {k: v for k, v in self.headers.items() if k.lower() not in _OF_ONE_CONNECTION}
+            headers = {k: v for k, v in self.headers.items() if k.lower() not in _OF_ONE_CONNECTION}
             got = client.request(
                 method or self.command,
                 f"{origin}{self.path}",
                 content=body,
-                headers={**given, "Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
+                headers={**headers, "Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
             )
             self.send_response(got.status_code)
             for name, value in got.headers.items():

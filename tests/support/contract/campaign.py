@@ -51,8 +51,8 @@ class _Plain:
     def __init__(self, function):
         self._function = function
 
-    def __call__(self, *given, **options):
-        return self._function(*given, **options)
+    def __call__(self, *arguments, **options):
+        return self._function(*arguments, **options)
 
 
 def a_setup(service, folder, route, *, accept_quotes=True, machine_payments=True):
@@ -115,8 +115,8 @@ class Played:
         self.kept, self.pauses, self.stage, self.problem = [], 0, None, None
         self._archive = archiving.archive_experiment.fn
 
-    def archive(self, *given, **options):
-        self.kept.append(kept := self._archive(*given, **options))
+    def archive(self, *arguments, **options):
+        self.kept.append(kept := self._archive(*arguments, **options))
         return kept
 
     def pause(self):

@@ -77,8 +77,8 @@ class Made:
 
     @property
     def sequences(self):
-        found = self.spec["sequences"]
-        return {n: v if isinstance(v, dict) else {"aa_string": v} for n, v in found.items()}
+        entries = self.spec["sequences"]
+        return {n: v if isinstance(v, dict) else {"aa_string": v} for n, v in entries.items()}
 
 
 @dataclass

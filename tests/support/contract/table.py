@@ -107,7 +107,7 @@ def ended(variant, route, folder):
     if not played.kept:
         return str(played.stage), service
     rows = [row for row in played.kept[-1].rows if row.level == "summary"]
-    own = {row.name for row in rows if row.result_id} & SEQUENCES.keys()
+    design_names = {row.name for row in rows if row.result_id} & SEQUENCES.keys()
     wrong = [
         row for row in rows if row.name in KD and row.kd_M is not None and not isclose(row.kd_M, KD[row.name])
     ]
@@ -115,9 +115,9 @@ def ended(variant, route, folder):
     valued = {row.name for row in rows if row.name in KD and row.kd_M is not None}
     others = [row for row in rows if row.name not in SEQUENCES]
     words = _WORDS.get(played.stage, str(played.stage))
-    if len(own) != len(SEQUENCES) and played.stage is not Stage.UNREAD:
-        words += f", {len(own)} of 3 designs"
-    if own and not valued:
+    if len(design_names) != len(SEQUENCES) and played.stage is not Stage.UNREAD:
+        words += f", {len(design_names)} of 3 designs"
+    if design_names and not valued:
         words += ", no K_D"
     return words + (f", {len(others)} unmatched" if others else ""), service
 
@@ -146,5 +146,5 @@ if __name__ == "__main__":
     known = json.loads(OUTCOMES.read_text(encoding="utf-8")) if OUTCOMES.exists() else {}
     with ProcessPoolExecutor(3) as pool:
         known |= dict(zip(named, pool.map(ends_of, named), strict=True))
-    found = {variant: known[variant] for variant in VARIANTS}
-    OUTCOMES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    outcomes = {variant: known[variant] for variant in VARIANTS}
+    OUTCOMES.write_text(json.dumps(outcomes, indent=1) + "\n", encoding="utf-8")

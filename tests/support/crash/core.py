@@ -21,10 +21,10 @@ from prefect_assay.tasks.quote import confirm_quote
 def order_and_pay(job: Mapping[str, Any]) -> None:
     """To the end, or to an error that is written down by its class."""
     try:
-        said = _run(job)
+        outcome = _run(job)
     except AssayError as error:
-        said = {"error": type(error).__name__, "message": str(error)}
-    Path(job["answer"]).write_text(json.dumps(said))
+        outcome = {"error": type(error).__name__, "message": str(error)}
+    Path(job["answer"]).write_text(json.dumps(outcome))
 
 
 def _run(job: Mapping[str, Any]) -> dict[str, Any]:

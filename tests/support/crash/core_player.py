@@ -75,14 +75,14 @@ class CorePlayer:
         if done.code == KILLED:
             return End.KILLED, "", ""
         assert done.code == 0, self.process.log_tail()
-        said = json.loads(Path(job["answer"]).read_text())
-        if "error" in said:
-            return End.FAILED, said["error"], said["message"]
-        if "asks" in said:
-            job["asked"] = said["asks"]
+        outcome = json.loads(Path(job["answer"]).read_text())
+        if "error" in outcome:
+            return End.FAILED, outcome["error"], outcome["message"]
+        if "asks" in outcome:
+            job["asked"] = outcome["asks"]
             return End.ASKS, "", ""
-        self._answers[job["order_key"]] = said["experiment_id"]
-        return (End.DONE if said["stage"] == "settled" else End.WAITS), "", ""
+        self._answers[job["order_key"]] = outcome["experiment_id"]
+        return (End.DONE if outcome["stage"] == "settled" else End.WAITS), "", ""
 
     def approve(self, job: dict[str, Any]) -> None:
         """A person lets the next process send the order once more."""
@@ -90,8 +90,8 @@ class CorePlayer:
 
     def known(self, job: dict[str, Any]) -> set[str]:
         """What it has said."""
-        found = self._answers.get(job["order_key"])
-        return {found} if found else set()
+        experiment_id = self._answers.get(job["order_key"])
+        return {experiment_id} if experiment_id else set()
 
     def log(self, schedule: Schedule) -> OrderLedger:
         """In the folder of the schedule's own ledgers."""

@@ -14,17 +14,17 @@ NOW = datetime.now(UTC)
 SINCE = NOW - timedelta(days=30)
 
 
-def a_cap(cents, *, at=NOW, days=30, campaign=None):
+def a_cap(cents, *, now=NOW, days=30, campaign=None):
     """The caps of a payment at a time."""
-    return RollingCap(max_cents=cents, since=at - timedelta(days=days), at=at, campaign_cents=campaign)
+    return RollingCap(max_cents=cents, since=now - timedelta(days=days), at=now, campaign_cents=campaign)
 
 
-def claims(store, cap, wanted, name=""):
+def claims(store, cap, reservations, name=""):
     """Reserve `(cents, campaign)` each in a thread and by ledgers of its own; the amounts that were let through."""
-    barrier = threading.Barrier(len(wanted))
+    barrier = threading.Barrier(len(reservations))
 
     def claim(number):
-        cents, campaign = wanted[number]
+        cents, campaign = reservations[number]
         ledger = PaymentLedger(ledgers_in(store).open_order(campaign, f"order-{name}{number}"))
         barrier.wait(20)
         try:
@@ -33,6 +33,6 @@ def claims(store, cap, wanted, name=""):
             return 0
         return cents
 
-    with ThreadPoolExecutor(len(wanted)) as pool:
-        futures = [pool.submit(copy_context().run, claim, number) for number in range(len(wanted))]
+    with ThreadPoolExecutor(len(reservations)) as pool:
+        futures = [pool.submit(copy_context().run, claim, number) for number in range(len(reservations))]
         return [future.result() for future in futures]

@@ -164,14 +164,14 @@ class FilterFuzz:
         known = [listing.source, *(column.sql for column in listing.columns.values())]
         tables = {listing.table, *re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", " ".join(known))}
         call = Call(self._call.lab, self._call.who, query=query)
-        own = (
+        conditions = (
             (lists.Sql("e.org_id = ?", (call.who.org_id,)),)
             if " e " in f"{listing.source} " and not listing.by_org
             else ()
         )
         self._touched.clear()
         with self._watched(tables):
-            return lists.make_page(call, listing, lambda row: row, only=own).body
+            return lists.make_page(call, listing, lambda row: row, only=conditions).body
 
     @contextmanager
     def _watched(self, tables: set[str]):

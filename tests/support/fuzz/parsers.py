@@ -47,13 +47,13 @@ class SequencesFuzz:
         self._words = Mutator(seed, self.CORPUS, self.PIECES)
 
     def one(self) -> None:
-        given = (
+        source = (
             {"data": self._words.data()}
             if self._words.chance.random() < 0.7
             else {"text": self._words.text()}
         )
         try:
-            read = read_sequences("d", **given)
+            read = read_sequences("d", **source)
         except InvalidSequences as error:
             assert 1 <= len(error.findings) <= 51
             assert all("\n" not in finding for finding in error.findings)

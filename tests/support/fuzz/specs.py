@@ -151,8 +151,8 @@ class SpecFuzz:
                     ({}, {"a": chance.choice(_FREE)}, {"a": {"b": [chance.choice(_FREE)]}}, None)
                 )
             case _:
-                wanted = chance.randrange(31)
-                names = [*spec["sequences"], *(f"more{n}" for n in range(30))][:wanted]
+                count = chance.randrange(31)
+                names = [*spec["sequences"], *(f"more{n}" for n in range(30))][:count]
                 spec["sequences"] = {
                     name: spec["sequences"].get(name, {"aa_string": self._residues()}) for name in names
                 }
@@ -188,14 +188,14 @@ class SpecFuzz:
             ("type", "tag_location", "VH", "VL", "framework_regions", "linker", "chain_order", "note"),
             chance.randint(0, 5),
         )
-        found: dict[str, Any] = {key: chance.choice(_FREE) for key in keys}
-        if "type" in found:
-            found["type"] = chance.choice(_TYPES)
-        if "framework_regions" in found:
-            found["framework_regions"] = chance.choice(
+        metadata: dict[str, Any] = {key: chance.choice(_FREE) for key in keys}
+        if "type" in metadata:
+            metadata["type"] = chance.choice(_TYPES)
+        if "framework_regions" in metadata:
+            metadata["framework_regions"] = chance.choice(
                 ({"ch": "a", "cl": "b"}, {"ch": "a", "cl": chance.choice(_FREE)}, chance.choice(_FREE))
             )
-        return found
+        return metadata
 
     def _break_order(self, order: dict[str, Any]) -> None:
         chance = self._chance

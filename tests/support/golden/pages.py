@@ -30,9 +30,11 @@ RESIDUES = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 CODE = "LAB-001-001"
 
 
-def design(name, *kds, words=("strong",) * 3, reported=None, control=False, binding="true", at=0, **fields):
-    """An entry of an affinity result; K_D in nM, `at` is the residue in which it differs from the others."""
-    residues = RESIDUES[:at] + "A" + RESIDUES[at + 1 :] if at else RESIDUES
+def design(
+    name, *kds, words=("strong",) * 3, reported=None, control=False, binding="true", position=0, **fields
+):
+    """An entry of an affinity result; K_D in nM, `position` is the residue in which it differs from the others."""
+    residues = RESIDUES[:position] + "A" + RESIDUES[position + 1 :] if position else RESIDUES
     words = list(zip(kds, words, strict=False))
     return {
         "result_type": "affinity",
@@ -67,32 +69,32 @@ def control(name="EGF", *kds, **fields):
 
 CASES = {
     "weak-binders": [
-        design("weak-1", 3210, 1780, 2860, words=("weak",) * 3, at=3),
-        design("weak-2", 5000, 5900, 5300, words=("weak",) * 3, at=9),
+        design("weak-1", 3210, 1780, 2860, words=("weak",) * 3, position=3),
+        design("weak-2", 5000, 5900, 5300, words=("weak",) * 3, position=9),
         control(),
-        silent("none", at=12),
+        silent("none", position=12),
     ],
     "failed-control": [
-        design("binder", 20, 22, 24, reported=22, at=3),
-        silent("silent-1", at=9),
-        silent("silent-2", at=12),
+        design("binder", 20, 22, 24, reported=22, position=3),
+        silent("silent-1", position=9),
+        silent("silent-2", position=12),
         silent("EGF", control=True),
     ],
     "one-replicate-used": [
-        design("rank-1", 34.8, 54.3, 66.5, words=("strong", "medium", "medium"), reported=34.8, at=3),
-        design("rank-2", 37.6, 62.2, 69.4, words=("strong", "medium", "medium"), reported=37.6, at=9),
+        design("rank-1", 34.8, 54.3, 66.5, words=("strong", "medium", "medium"), reported=34.8, position=3),
+        design("rank-2", 37.6, 62.2, 69.4, words=("strong", "medium", "medium"), reported=37.6, position=9),
         control(),
     ],
     "tight-limit": [
-        design("tight", 0.56, 0.975, 1.65, reported=0.975, at=3),
-        design("known", 4.0, 4.4, 4.9, reported=4.4, at=9),
+        design("tight", 0.56, 0.975, 1.65, reported=0.975, position=3),
+        design("known", 4.0, 4.4, 4.9, reported=4.4, position=9),
         control(),
     ],
     "two-groups": [
-        design("first", 1.0, 1.2, 0.9, reported=1.03, at=3),
-        design("second", 1.1, 1.3, 1.0, reported=1.13, at=9),
-        design("third", 20, 24, 18, reported=20.7, at=12),
-        design("fourth", 21, 26, 19, reported=22, at=15),
+        design("first", 1.0, 1.2, 0.9, reported=1.03, position=3),
+        design("second", 1.1, 1.3, 1.0, reported=1.13, position=9),
+        design("third", 20, 24, 18, reported=20.7, position=12),
+        design("fourth", 21, 26, 19, reported=22, position=15),
         control(),
     ],
 }

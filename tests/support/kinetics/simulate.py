@@ -37,7 +37,7 @@ def solved(
     concentrations=CONCENTRATIONS_M,
 ) -> dict[float, np.ndarray]:
     """Integrate d(state)/dt = rates(c, state) with c = 0 in the dissociation; the signal is the sum of the states."""
-    found = {}
+    signals = {}
     for concentration in concentrations:
         start, signal = np.zeros(states), []
         for amount, first, last in (
@@ -56,8 +56,8 @@ def solved(
             )
             start = solution.y[:, -1]
             signal.append(np.interp(inside, solution.t, solution.y.sum(axis=0))[1 if signal else 0 :])
-        found[concentration] = np.concatenate(signal)
-    return found
+        signals[concentration] = np.concatenate(signal)
+    return signals
 
 
 def one_to_one(kon, koff, rmax, schedule=Schedule(), concentrations=CONCENTRATIONS_M):
@@ -81,8 +81,8 @@ def _noise(rng, count, correlation):
     white = rng.standard_normal(count)
     if not correlation:
         return white
-    found = np.empty(count)
-    found[0] = white[0]
+    noise = np.empty(count)
+    noise[0] = white[0]
     for i in range(1, count):
-        found[i] = correlation * found[i - 1] + np.sqrt(1 - correlation**2) * white[i]
-    return found
+        noise[i] = correlation * noise[i - 1] + np.sqrt(1 - correlation**2) * white[i]
+    return noise

@@ -229,8 +229,8 @@ def mechanism_set(rng, name, disturbance=MILD, schedule=SCHEDULE):
     scale = np.exp(np.log1p(CONCENTRATION_ERROR) * rng.standard_normal())
 
     def clean(c):
-        (found,) = solved(rates, states, schedule, [c * scale]).values()
-        return found
+        (curve,) = solved(rates, states, schedule, [c * scale]).values()
+        return curve
 
     curves = disturbed(clean, rng, disturbance, schedule)
     return StressSet(curves, kon * scale, koff, kd, kd / scale, schedule.association_s)

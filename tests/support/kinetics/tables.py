@@ -76,36 +76,36 @@ def judged(stress):
 
 
 def row(name, sets, seed=SEED):
-    found, rng = Row(), np.random.default_rng([seed, [*ROWS].index(name)])
+    outcome, rng = Row(), np.random.default_rng([seed, [*ROWS].index(name)])
     for _ in range(sets):
         stress = ROWS[name](rng)
         kinetics = judged(stress)
-        found.verdicts[kinetics.verdict] += 1
+        outcome.verdicts[kinetics.verdict] += 1
         if kinetics.fit is None:
             continue
         fit = kinetics.fit
-        found.sensors.append(holds(fit.kd_M, stress.kd_nominal))
-        found.uncertainty.append(holds(fit.kd_uncertainty_M, stress.kd))
+        outcome.sensors.append(holds(fit.kd_M, stress.kd_nominal))
+        outcome.uncertainty.append(holds(fit.kd_uncertainty_M, stress.kd))
         if kinetics.verdict == "agrees" or not is_flagged(kinetics):
-            found.unflagged.append(found.uncertainty[-1])
+            outcome.unflagged.append(outcome.uncertainty[-1])
         if fit.kd_uncertainty_M.value is not None:
             low, high = fit.kd_uncertainty_M.low, fit.kd_uncertainty_M.high
-            found.folds.append(high / low)
-            found.off.append(max(1.0, low / stress.kd, stress.kd / high))
-    return found
+            outcome.folds.append(high / low)
+            outcome.off.append(max(1.0, low / stress.kd, stress.kd / high))
+    return outcome
 
 
 def schedules(sets, designs, disturbance, seed=SEED):
     """How many schedules were found, refused and silently wrong."""
-    found, rng = Counter(), np.random.default_rng(seed)
+    counts, rng = Counter(), np.random.default_rng(seed)
     for _ in range(sets):
         true = float(rng.choice(SCHEDULES_S))
         times = Schedule(association_s=true, end_s=true + 300.0, step_s=1.0)
         curves = [one_to_one_set(rng, disturbance, schedule=times).curves for _ in range(designs)]
         start = find_schedule(curves)
         near = abs(start.association_s - true) <= 3
-        found["refused" if start.doubt else "found" if near else "wrong"] += 1
-    return found
+        counts["refused" if start.doubt else "found" if near else "wrong"] += 1
+    return counts
 
 
 def melting(sets, kind, seed=SEED):
@@ -118,9 +118,9 @@ def melting(sets, kind, seed=SEED):
     for _ in range(sets):
         celsius, signal, midpoint, tms = melt_set(rng, kind)
         service = ServiceValues(tm_C=midpoint + rng.uniform(-0.5, 0.5))
-        found = analyze_melt("design", 1, celsius, signal, service).melting
-        flagged.append(found.verdict != "agrees")
-        tm = found.tm_C
+        analysis = analyze_melt("design", 1, celsius, signal, service).melting
+        flagged.append(analysis.verdict != "agrees")
+        tm = analysis.tm_C
         near.append(tm is not None and min(abs(tm.value - true) for true in (midpoint, *tms)) <= 1)
         if not flagged[-1]:
             held.append(any(tm.low <= true <= tm.high for true in (midpoint, *tms)))
@@ -144,22 +144,22 @@ def text(sets):
         "|---|---|---|---|---|",
     ]
     for name in ROWS:
-        found = row(name, sets)
-        sys.stderr.write(f"{name}: {dict(found.verdicts)}\n")
-        wrong = found.verdicts["not_1_to_1"]
+        outcome = row(name, sets)
+        sys.stderr.write(f"{name}: {dict(outcome.verdicts)}\n")
+        wrong = outcome.verdicts["not_1_to_1"]
         cells = [
             share([True] * wrong + [False] * (sets - wrong)),
-            share([True] * (sets - len(found.unflagged)) + [False] * len(found.unflagged)),
-            share(found.uncertainty),
-            f"{share(found.unflagged)} ({len(found.unflagged)})",
+            share([True] * (sets - len(outcome.unflagged)) + [False] * len(outcome.unflagged)),
+            share(outcome.uncertainty),
+            f"{share(outcome.unflagged)} ({len(outcome.unflagged)})",
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lines += ["", "Schedules of 60 to 600 s, from the curves of one and of three designs:", ""]
     lines += ["| curves | designs | found | refused | wrong |", "|---|---|---|---|---|"]
     for name in ("white noise", "all of them"):
         for designs in (1, 3):
-            found = schedules(sets, designs, ORDINARY[name])
-            cells = [str(found[key]) for key in ("found", "refused", "wrong")]
+            outcome = schedules(sets, designs, ORDINARY[name])
+            cells = [str(outcome[key]) for key in ("found", "refused", "wrong")]
             lines.append(f"| {name} | {designs} | {' | '.join(cells)} |")
     melts = 4 * sets
     lines += [

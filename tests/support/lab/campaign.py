@@ -256,13 +256,20 @@ class PlayedCampaign:
         return {kind: sum(one[kind] for one in sums) for kind in OpenKind}
 
     def _booked(self, log, now):
-        state, found = log.state, sorted(self.experiments(log.order_key), key=lambda one: one["seq"])
+        state, experiment_rows = (
+            log.state,
+            sorted(self.experiments(log.order_key), key=lambda one: one["seq"]),
+        )
         is_lost = state.ordered is None and state.open_attempts
         current = (
-            state.ordered.experiment_id if state.ordered else found[0]["id"] if found and is_lost else None
+            state.ordered.experiment_id
+            if state.ordered
+            else experiment_rows[0]["id"]
+            if experiment_rows and is_lost
+            else None
         )
         booked = Counter()
-        for one in found:
+        for one in experiment_rows:
             beside = one["id"] != current
             if beside and one["id"] not in state.surplus:
                 continue

@@ -122,7 +122,7 @@ class LabTransport(httpx.BaseTransport):
             return httpx.Response(404, json={"error": "no such path", "request_id": "req_1"})
         headers = {"date": format_datetime(datetime.now(UTC), usegmt=True), "assay-simulated": "true"}
         try:
-            found = self.core.perform(
+            reply = self.core.perform(
                 routes[request.method],
                 path=parameters,
                 query=dict(request.url.params),
@@ -133,12 +133,12 @@ class LabTransport(httpx.BaseTransport):
             body = {"error": refusal.message, "request_id": "req_1", **refusal.extra}
             body |= {"code": refusal.code} if refusal.code else {}
             return httpx.Response(refusal.status, json=body, headers=headers)
-        body = self.core.lab.settings.words.to_wire(found.body)
+        body = self.core.lab.settings.words.to_wire(reply.body)
         if path == "/experiments":
             body = self._without_unlisted(request.method, body)
         content = b"" if body is None else json.dumps(body).encode()
         kind = {"content-type": "application/json", "content-length": str(len(content))}
-        return httpx.Response(found.status, content=content, headers=headers | kind | (found.headers or {}))
+        return httpx.Response(reply.status, content=content, headers=headers | kind | (reply.headers or {}))
 
     def _without_unlisted(self, method, body):
         if method == "POST":

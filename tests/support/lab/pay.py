@@ -118,12 +118,12 @@ class LabPayApi:
 
     def _perform(self, invoice_id, headers):
         try:
-            found = self.core.request("POST", f"/invoices/{invoice_id}/pay", headers=dict(headers))
+            reply = self.core.request("POST", f"/invoices/{invoice_id}/pay", headers=dict(headers))
         except Refusal as refusal:
             return Answer(refusal.status, {}, {"error": refusal.message})
         date = format_datetime(self.now(), usegmt=True)
-        lower = {name.lower(): value for name, value in (found.headers or {}).items()}
-        return Answer(found.status, {"date": date, **lower}, found.body)
+        lower = {name.lower(): value for name, value in (reply.headers or {}).items()}
+        return Answer(reply.status, {"date": date, **lower}, reply.body)
 
     def fault(self, action, **details):
         self.core.lab.payment_faults.append(PaymentFault(action=action, **details))
@@ -192,7 +192,7 @@ class PayWorld:
         """The rail, with something that happens while the credential is made."""
         if self.method == X402:
             return with_signing(
-                lambda *given, **options: (before(), RAIL.make_credential(*given, **options))[1]
+                lambda *arguments, **options: (before(), RAIL.make_credential(*arguments, **options))[1]
             )
         return self.new_rail(lambda limits: (before(), self.issue(limits))[1])
 

@@ -61,19 +61,21 @@ class Figure:
         return [word.text for word in self.words]
 
     def word(self, text: str) -> Word:
-        found = [word for word in self.words if word.text == text]
-        assert found, f"{text!r} is not among {self.texts}"
-        return found[0]
+        matches = [word for word in self.words if word.text == text]
+        assert matches, f"{text!r} is not among {self.texts}"
+        return matches[0]
 
     def marked(self, color: str) -> list[tuple[float, float]]:
         return [(x, y) for x, y, fill in self.markers if fill == color]
 
-    def lines(self, **wanted: str) -> list[Path]:
+    def lines(self, **attributes: str) -> list[Path]:
         """Paths with these attributes; `stroke_dasharray=""` for solid ones."""
         return [
             path
             for path in self.paths
-            if all(path.attributes.get(name.replace("_", "-"), "") == value for name, value in wanted.items())
+            if all(
+                path.attributes.get(name.replace("_", "-"), "") == value for name, value in attributes.items()
+            )
         ]
 
 

@@ -26,7 +26,7 @@ class Stored:
 def stored_events(prefix: str = "assay.") -> list[Stored]:
     """All events of the last hour whose name begins with a prefix, oldest first."""
     now = datetime.now(UTC)
-    wanted = {
+    query = {
         "filter": {
             "event": {"prefix": [prefix]},
             "occurred": {
@@ -38,7 +38,7 @@ def stored_events(prefix: str = "assay.") -> list[Stored]:
         "limit": 50,
     }
     with get_client(sync_client=True) as client:
-        page = client.request("POST", "/events/filter", json=wanted).json()
+        page = client.request("POST", "/events/filter", json=query).json()
         rows = list(page["events"])
         while page.get("next_page"):
             page = client._client.get(page["next_page"]).json()

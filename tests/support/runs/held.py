@@ -93,10 +93,10 @@ class Held:
 
     def answer(self, run: FlowRun, **values: Any) -> str:
         """Fill in the form, as the UI does, and execute the run again when it was accepted."""
-        said = self.world.api.resume_flow_run(run.id, run_input=values).status.value
-        if said == "ACCEPT":
+        status = self.world.api.resume_flow_run(run.id, run_input=values).status.value
+        if status == "ACCEPT":
             self.execute(run)
-        return said
+        return status
 
     def cancel(self, run: FlowRun) -> State[Any]:
         """As the UI, the command line and the API do."""

@@ -31,7 +31,7 @@ def template(home: Path) -> Path:
 
 
 def start(home: Path, empty: Path, **job: Any) -> "subprocess.Popen[str]":
-    """Start it in a new home like `empty`; `said` waits for its answer."""
+    """Start it in a new home like `empty`; `read_answer` waits for its answer."""
     shutil.copytree(empty, home)
     env = _environment(home)
     return subprocess.Popen(
@@ -51,7 +51,7 @@ def kill(process: "subprocess.Popen[str]") -> None:
     process.communicate()
 
 
-def said(process: "subprocess.Popen[str]", seconds: float = 280) -> dict[str, Any]:
+def read_answer(process: "subprocess.Popen[str]", seconds: float = 280) -> dict[str, Any]:
     """Its answer: the campaign or the loop and how it ended, or the error."""
     try:
         out, err = process.communicate(timeout=seconds)

@@ -137,12 +137,12 @@ class SweptHome:
         """All runs of this home with the tag of a campaign, the oldest first."""
         account = as_parameter(self.blocks["account"])
         tag = (LOOP_TAG if log.what is StartedKind.LOOP else CAMPAIGN_TAG) + log.name
-        found = [
+        flow_runs = [
             run
             for run in self.api.read_flow_runs(limit=200)
             if tag in run.tags and run.parameters["account"] == account
         ]
-        return sorted(found, key=lambda run: run.created)
+        return sorted(flow_runs, key=lambda run: run.created)
 
     def restarted(self, log: CampaignLog) -> list[Ran]:
         """The runs that a sweep has started, by the log."""

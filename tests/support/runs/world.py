@@ -76,10 +76,10 @@ def eventually(check: Callable[[], T | None], *, seconds: float, what: str) -> T
 
 def start_run(api: SyncPrefectClient, deployment: str, parameters: Mapping[str, Any]) -> FlowRun:
     """A new run of a deployment, its blocks as references; parameters that are None are left out."""
-    given = flow_parameters(parameters)
-    if isinstance(account := given.get("account"), AssayAccount):
-        given["account"] = reference(account if account.name else save_account(account))
-    return api.create_flow_run_from_deployment(api.read_deployment_by_name(deployment).id, parameters=given)
+    values = flow_parameters(parameters)
+    if isinstance(account := values.get("account"), AssayAccount):
+        values["account"] = reference(account if account.name else save_account(account))
+    return api.create_flow_run_from_deployment(api.read_deployment_by_name(deployment).id, parameters=values)
 
 
 @dataclass
@@ -124,11 +124,11 @@ class World:
 
     def campaign(self, designs: Path | str, **changes: Any) -> FlowRun:
         """Start a campaign with this world's blocks, paid by x402-exact."""
-        given = {
+        defaults = {
             "designs": str(designs),
             "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
         }
-        parameters = self.shared() | given | changes
+        parameters = self.shared() | defaults | changes
         return self.start("campaign", **{k: v for k, v in parameters.items() if v is not None})
 
     def run(self, run: FlowRun) -> FlowRun:
@@ -180,8 +180,8 @@ class World:
         beginning of a name alone another test's `quoted-twice`.
         """
         begins = campaign_id if campaign_id.endswith("-") else f"{campaign_id} "
-        found = self.service.experiments.iterate(search=campaign_id)
-        return [order for order in found if order.name.startswith(begins)]
+        experiments = self.service.experiments.iterate(search=campaign_id)
+        return [order for order in experiments if order.name.startswith(begins)]
 
     def log(self, campaign_id: str) -> OrderLedger:
         """The log of a campaign's first order."""
@@ -251,10 +251,10 @@ class World:
 
     def artifacts(self, run: FlowRun, prefix: str) -> list[Any]:
         """A run's artifacts whose key starts with a prefix."""
-        wanted = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+        run_filter = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
         with get_client(sync_client=True) as client:
-            found = client.read_artifacts(artifact_filter=wanted)
-        return [a for a in found if (a.key or "").startswith(prefix)]
+            records = client.read_artifacts(artifact_filter=run_filter)
+        return [a for a in records if (a.key or "").startswith(prefix)]
 
 
 @contextmanager

@@ -33,15 +33,15 @@ class Killed(BaseException):
 class Killer:
     """Ends the process at one call: before it takes effect, or when its answer is on the way."""
 
-    def __init__(self, at=0, *, after=False):
-        self.at, self.after, self.calls = at, after, 0
+    def __init__(self, call_number=0, *, after=False):
+        self.at, self.after, self.calls = call_number, after, 0
 
-    def around(self, call, *given, **options):
+    def around(self, call, *arguments, **options):
         self.calls += 1
         now = self.calls == self.at
         if now and not self.after:
             raise Killed
-        result = call(*given, **options)
+        result = call(*arguments, **options)
         if now:
             raise Killed
         return result
@@ -54,10 +54,10 @@ class KillingStore:
         self._store, self.killer = store, killer
 
     def __getattr__(self, name):
-        found = getattr(self._store, name)
+        attribute = getattr(self._store, name)
         if name not in {"put_if_absent", "find", "stat", "read"}:
-            return found
-        return lambda *given, **options: self.killer.around(found, *given, **options)
+            return attribute
+        return lambda *arguments, **options: self.killer.around(attribute, *arguments, **options)
 
 
 class OrderService(ContractService):
@@ -116,8 +116,8 @@ class OrderService(ContractService):
         return made
 
     def change(self, experiment_id, **changes):
-        at = next(i for i, e in enumerate(self.orders) if e.id == experiment_id)
-        self.orders[at] = self.orders[at].model_copy(update=changes)
+        index = next(i for i, e in enumerate(self.orders) if e.id == experiment_id)
+        self.orders[index] = self.orders[index].model_copy(update=changes)
 
     def experiments_list(self, *, query, **_):
         return page(
@@ -146,10 +146,10 @@ class OrderService(ContractService):
     def _read(self, experiment_id):
         if self.unread:
             raise self.unread
-        found = [e for e in self.orders if e.id == experiment_id]
-        if not found:
+        matches = [e for e in self.orders if e.id == experiment_id]
+        if not matches:
             raise NotFound(experiment_id)
-        return found[0]
+        return matches[0]
 
     def _create(self, request):
         self.creates += 1

@@ -22,12 +22,12 @@ def prefect_server(home: Path, *options: str, **env: str) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     database = f"sqlite+aiosqlite:///{home}/prefect.db"
-    own = {"PREFECT_HOME": str(home), "PREFECT_SERVER_DATABASE_CONNECTION_URL": database}
+    settings = {"PREFECT_HOME": str(home), "PREFECT_SERVER_DATABASE_CONNECTION_URL": database}
     log = home / "server.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "prefect_assay.cli", "server", "--port", str(port), *options],
-            env={**inherited, **own, **env},
+            env={**inherited, **settings, **env},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

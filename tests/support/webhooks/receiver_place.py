@@ -63,10 +63,10 @@ class Place:
 
 
 @contextlib.contextmanager
-def running(**given):
+def running(**options):
     wake, announced = Wake(), []
     receiver = Receiver(
-        ReceiverSettings(**{"signing_keys": (SIGNING_KEY,)} | given), wake=wake, announce=announced.append
+        ReceiverSettings(**{"signing_keys": (SIGNING_KEY,)} | options), wake=wake, announce=announced.append
     )
     with served(receiver.app) as url:
         yield Place(url, wake, announced, receiver)
@@ -84,6 +84,6 @@ def until(true, seconds=10):
         time.sleep(0.01)
 
 
-def settings(**given):
+def settings(**options):
     """For a test whose `receiver` has settings of its own."""
-    return pytest.mark.parametrize("receiver", [given], indirect=True, ids=["-".join(given)])
+    return pytest.mark.parametrize("receiver", [options], indirect=True, ids=["-".join(options)])

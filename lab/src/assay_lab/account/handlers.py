@@ -78,17 +78,17 @@ def list_tokens(call: Call) -> Answer:
 
 def attenuate_token(call: Call) -> Answer:
     """POST /tokens/attenuate: the text of the token in the body proves that the caller holds it."""
-    wanted = validation.read_body(AttenuateToken, call.json())
+    body = validation.read_body(AttenuateToken, call.json())
     with call.lab.store.transaction() as db:
-        source = _find_held(call, db, wanted.token)
-        named = str(wanted.attenuated_parent_token_id) if wanted.attenuated_parent_token_id else None
+        source = _find_held(call, db, body.token)
+        named = str(body.attenuated_parent_token_id) if body.attenuated_parent_token_id else None
         expected = source["id"] if source["parent_token_id"] else None
         if named != expected:
             raise Refusal(400, _parent_hint(expected))
-        expires_at = wanted.attenuation.expires_at
+        expires_at = body.attenuation.expires_at
         if expires_at is not None and expires_at <= call.now():
             raise Refusal(400, f"attenuation.expires_at: {times.stamp(expires_at)} is in the past")
-        child = call.lab.tokens.attenuate(db, wanted.token, wanted.attenuation, wanted.name, source)
+        child = call.lab.tokens.attenuate(db, body.token, body.attenuation, body.name, source)
     return Answer({"id": child.id, "token": child.token}, 201)
 
 
@@ -140,7 +140,7 @@ def health_of_database(call: Call) -> Answer:
 
 def submit_feedback(call: Call) -> Answer:
     """POST /feedback/submit. Every submission is kept, also one about the same request."""
-    wanted = validation.read_body(SubmitFeedback, call.json())
+    body = validation.read_body(SubmitFeedback, call.json())
     reference = f"fb_{secrets.token_hex(8)}"
     with call.lab.store.transaction() as db:
         db.insert(
@@ -149,7 +149,7 @@ def submit_feedback(call: Call) -> Answer:
                 "id": reference,
                 "org_id": call.who.org_id,
                 "created_at": call.now(),
-                "content": wanted.model_dump(mode="json"),
+                "content": body.model_dump(mode="json"),
             },
         )
     return Answer({"reference": reference, "message": "thank you for your feedback"}, 201)
@@ -213,36 +213,40 @@ def _free_slug(db: Db, name: str) -> str:
     return slug
 
 
-def add_user(db: Db, *, org_id: str, email: str, role: str, at: datetime, name: str | None = None) -> str:
+def add_user(
+    db: Db, *, org_id: str, email: str, role: str, created_at: datetime, name: str | None = None
+) -> str:
     """A new user; the id. E-mail addresses are kept in lower case, and each belongs to one user."""
     user_id = str(uuid.uuid4())
     row = {"id": user_id, "org_id": org_id, "email": email.lower(), "role": role, "name": name}
-    db.insert("users", row | {"created_at": at})
+    db.insert("users", row | {"created_at": created_at})
     return user_id
 
 
 def mint_token(call: Call) -> Answer:
     """POST /partners/mint-token: the new user's token, shown this once."""
-    wanted = validation.read_body(MintToken, call.json())
-    email = wanted.user.email
+    body = validation.read_body(MintToken, call.json())
+    email = body.user.email
     with call.lab.store.transaction() as db:
         latest = call.now() + timedelta(days=_DAYS_MAX)
-        if wanted.expires_at is not None and not call.now() < wanted.expires_at <= latest:
+        if body.expires_at is not None and not call.now() < body.expires_at <= latest:
             raise Refusal(400, f"expires_at: a time after now and within {_DAYS_MAX} days")
         if db.one("SELECT 1 FROM users WHERE email = ?", email.lower()):
             raise Refusal(409, f"user.email: {email} has an account already; the user must be new")
-        if isinstance(wanted.org, NewOrganization):
-            org_id = _onboard_new(call, db, wanted.org, email.lower().rpartition("@")[2])
+        if isinstance(body.org, NewOrganization):
+            org_id = _onboard_new(call, db, body.org, email.lower().rpartition("@")[2])
         else:
-            org_id = _find_onboarded_organization(call, db, wanted.org)
+            org_id = _find_onboarded_organization(call, db, body.org)
         now = call.lab.clock.now(org_id)
-        user_id = add_user(db, org_id=org_id, email=email, role=wanted.role, at=now, name=wanted.user.name)
+        user_id = add_user(
+            db, org_id=org_id, email=email, role=body.role, created_at=now, name=body.user.name
+        )
         minted = call.lab.tokens.mint(
             db,
             org_id=org_id,
-            role=wanted.role,
-            name=wanted.name or f"minted for {email}",
-            expires_at=wanted.expires_at or now + timedelta(days=DEFAULT_DAYS),
+            role=body.role,
+            name=body.name or f"minted for {email}",
+            expires_at=body.expires_at or now + timedelta(days=DEFAULT_DAYS),
             user_id=user_id,
             kind="minted",
         )
@@ -253,18 +257,18 @@ def mint_token(call: Call) -> Answer:
             "token": minted.token,
             "user_id": user_id,
             "organization_id": org_id,
-            "role": wanted.role,
+            "role": body.role,
             "expires_at": record.get("expires_at"),
         },
         201,
     )
 
 
-def _onboard_new(call: Call, db: Db, wanted: NewOrganization, domain: str) -> str:
+def _onboard_new(call: Call, db: Db, organization: NewOrganization, domain: str) -> str:
     if db.one("SELECT 1 FROM users WHERE substr(email, instr(email, '@') + 1) = ?", domain):
         raise Refusal(409, f"org.type: {domain} has an organization already; new_org is for new customers")
-    slug = _free_slug(db, wanted.name)
-    return create_organization(call.lab, db, slug=slug, name=wanted.name, onboarded_by=call.who.org_id)
+    slug = _free_slug(db, organization.name)
+    return create_organization(call.lab, db, slug=slug, name=organization.name, onboarded_by=call.who.org_id)
 
 
 def _find_onboarded_organization(call: Call, db: Db, organization: ExistingOrganization) -> str:

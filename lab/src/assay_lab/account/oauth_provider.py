@@ -70,8 +70,8 @@ def create(lab: Lab) -> Starlette:
     document = cors_middleware(MetadataHandler(metadata).handle, ["GET", "OPTIONS"])
     # Some clients request the resource's document without the resource's path.
     bare = [Route(route.path.removesuffix("/mcp"), endpoint=route.endpoint) for route in described]
-    own = [Route("/.well-known/oauth-authorization-server", endpoint=document)]
-    return Starlette(routes=[*own, *routes, *described, *bare])
+    metadata_routes = [Route("/.well-known/oauth-authorization-server", endpoint=document)]
+    return Starlette(routes=[*metadata_routes, *routes, *described, *bare])
 
 
 class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
@@ -99,8 +99,8 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         """The portal page with the request for the person."""
-        wanted = (params.resource or "").rstrip("/")
-        if wanted not in ("", self._lab.settings.base_url, f"{self._lab.settings.base_url}/mcp"):
+        resource = (params.resource or "").rstrip("/")
+        if resource not in ("", self._lab.settings.base_url, f"{self._lab.settings.base_url}/mcp"):
             raise AuthorizeError("invalid_target", "this server gives tokens for itself only")
         if not re.fullmatch(r"[A-Za-z0-9_-]{43}", params.code_challenge):
             raise AuthorizeError(

@@ -80,11 +80,11 @@ def find_routes(path: str) -> tuple[Mapping[str, Route], dict[str, str]]:
 
 def _by_path(routes: Iterable[Route]) -> dict[re.Pattern[str], dict[str, Route]]:
     """Paths without parameters come first: `cost-estimate` is not an experiment id."""
-    found: dict[re.Pattern[str], dict[str, Route]] = {}
+    routes_by_pattern: dict[re.Pattern[str], dict[str, Route]] = {}
     for route in sorted(routes, key=lambda route: "{" in route.path):
         pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path))
-        found.setdefault(pattern, {})[route.method] = route
-    return found
+        routes_by_pattern.setdefault(pattern, {})[route.method] = route
+    return routes_by_pattern
 
 
 _BY_PATH: Final = _by_path(ROUTES)

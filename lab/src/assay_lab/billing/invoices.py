@@ -33,7 +33,7 @@ LISTING: Final = Listing(
 )
 
 
-def create_invoice(db: Db, experiment: Row, quote: Row, at: datetime, *, status: str) -> Row:
+def create_invoice(db: Db, experiment: Row, quote: Row, created_at: datetime, *, status: str) -> Row:
     """The invoice of an accepted quote; its rail is the experiment's for life (contract 4.2)."""
     row = {
         "id": str(uuid.uuid4()),
@@ -45,7 +45,7 @@ def create_invoice(db: Db, experiment: Row, quote: Row, at: datetime, *, status:
         "amount_cents": quote["total_cents"],
         "currency": quote["currency"],
         "payment_method": experiment["payment_method"],
-        "created_at": at,
+        "created_at": created_at,
         "portal_key": secrets.token_urlsafe(18),
     }
     db.insert("invoices", row)
@@ -109,11 +109,11 @@ def _find_experiment(db: Db, call: Call) -> Row:
 
 def find_invoice(db: Db, call: Call) -> Row:
     """The invoice that the path names by its own or the provider's id."""
-    wanted = call.path["invoice_id"]
+    invoice_id = call.path["invoice_id"]
     row = db.one(
         "SELECT * FROM invoices WHERE (id = ? OR provider_invoice_id = ?) AND org_id = ?",
-        wanted,
-        wanted,
+        invoice_id,
+        invoice_id,
         call.who.org_id,
     )
     if row is None:

@@ -45,9 +45,9 @@ def name_version(settings: LabSettings) -> str:
     return f"v1_{settings.pricing_v1.date().isoformat()}"
 
 
-def has_pricing(settings: LabSettings, at: datetime) -> bool:
+def has_pricing(settings: LabSettings, time: datetime) -> bool:
     """Whether there was pricing at that time; nothing older can be estimated (contract 4.2 and 9)."""
-    return at >= settings.pricing_v1
+    return time >= settings.pricing_v1
 
 
 def price_spec(spec: Mapping[str, Any], n_sequences: int, target: Row | None) -> Price:

@@ -45,11 +45,13 @@ LISTING: Final = Listing(
 )
 
 
-def issue_quote(db: Db, experiment: Row, at: datetime, *, status: QuoteStatus = QuoteStatus.PENDING) -> Row:
+def issue_quote(
+    db: Db, experiment: Row, issued_at: datetime, *, status: QuoteStatus = QuoteStatus.PENDING
+) -> Row:
     """Write a quote for the experiment in its present form; `accepted` at once for auto_accept_quote."""
     lines = pricing.line_items(specs.price_of(db, experiment))
     total = sum(line["total_cents"] for line in lines)
-    valid_until = at + timedelta(days=_VALID_DAYS)
+    valid_until = issued_at + timedelta(days=_VALID_DAYS)
     [earlier] = db.column("SELECT count(*) FROM quotes WHERE org_id = ?", experiment["org_id"])
     row = {
         "id": f"qt_{secrets.token_hex(12)}",
@@ -62,8 +64,8 @@ def issue_quote(db: Db, experiment: Row, at: datetime, *, status: QuoteStatus = 
         "total_cents": total,  # excluding VAT (contract 1)
         "currency": "usd",
         "valid_until": times.stamp(valid_until),
-        "created_at": times.stamp(at),
-        "updated_at": times.stamp(at),
+        "created_at": times.stamp(issued_at),
+        "updated_at": times.stamp(issued_at),
         "portal_key": secrets.token_urlsafe(18),
     }
     db.insert("quotes", row)

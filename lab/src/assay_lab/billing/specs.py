@@ -16,12 +16,12 @@ FIELDS = tuple(name for name in ExperimentSpec.model_fields if name != "sequence
 
 def store_spec(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a raw specification that are set, without its sequences; ids in lower case, 3.0 as 3."""
-    found = {name: raw[name] for name in FIELDS if raw.get(name) is not None}
-    if "n_replicates" in found:
-        found["n_replicates"] = accept_integral(found["n_replicates"])
-    if isinstance(found.get("target_id"), str):
-        found["target_id"] = found["target_id"].lower()
-    return found
+    fields = {name: raw[name] for name in FIELDS if raw.get(name) is not None}
+    if "n_replicates" in fields:
+        fields["n_replicates"] = accept_integral(fields["n_replicates"])
+    if isinstance(fields.get("target_id"), str):
+        fields["target_id"] = fields["target_id"].lower()
+    return fields
 
 
 def target_row(db: Db, target_id: str | None, org_id: str) -> Row | None:

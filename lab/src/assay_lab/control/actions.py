@@ -77,10 +77,10 @@ def _change_mode(core: Core, body: bodies.Mode) -> dict[str, Any]:
 
 @router.handles(commands.JOURNAL)
 def _get_journal(core: Core, query: bodies.JournalQuery) -> dict[str, Any]:
-    found = core.journal.entries(
+    entries = core.journal.entries(
         query.after, method=query.method, path=query.path, organization_id=query.organization_id
     )
-    return {"items": found, "position": core.journal.position}
+    return {"items": entries, "position": core.journal.position}
 
 
 @router.handles(commands.SETTLEMENTS)

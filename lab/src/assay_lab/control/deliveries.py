@@ -101,8 +101,8 @@ def redeliver_attempt(core: Core, body: bodies.Redelivery, number: str) -> dict[
             raise Refusal(404, f"no delivery {number!r}")
         experiment = {"id": row["experiment_id"], "org_id": row["org_id"]}
         again = row["id"] if body.identical else None
-        at = core.lab.clock.now(row["org_id"])
-        outbox.add_delivery(db, experiment, row["update_id"], row["webhook_id"], at, replay_of=again)
+        now = core.lab.clock.now(row["org_id"])
+        outbox.add_delivery(db, experiment, row["update_id"], row["webhook_id"], now, replay_of=again)
         last = db.one("SELECT COALESCE(MAX(id), 0) AS id FROM deliveries") or {"id": 0}
     # What comes of it at once; retries follow as always.
     core.sender.deliver(row["org_id"])

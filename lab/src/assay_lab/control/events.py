@@ -41,15 +41,15 @@ def _pending_quote(db: Db, experiment: Row) -> Row:
     return quote
 
 
-def _expire_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
-    state_machine.expire_quote(db, experiment, _pending_quote(db, experiment)["id"], at)
+def _expire_quote(_lab: Lab, db: Db, experiment: Row, now: datetime, _body: bodies.Event) -> None:
+    state_machine.expire_quote(db, experiment, _pending_quote(db, experiment)["id"], now)
 
 
-def _reject_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
+def _reject_quote(_lab: Lab, db: Db, experiment: Row, now: datetime, _body: bodies.Event) -> None:
     """The lab takes its quote back: `rejected` in one vocabulary, `canceled` in the other."""
     quote = _pending_quote(db, experiment)
-    db.update("quotes", quote["id"], status=QuoteStatus.REJECTED, updated_at=at)
-    state_machine.back_to_draft(db, experiment, at)
+    db.update("quotes", quote["id"], status=QuoteStatus.REJECTED, updated_at=now)
+    state_machine.back_to_draft(db, experiment, now)
 
 
 def _coming_quote(db: Db, experiment: Row) -> Row:
@@ -63,8 +63,8 @@ def _hold_quote(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies
     schedule.hold_entry(db, _coming_quote(db, experiment))
 
 
-def _release_quote(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
-    state_machine.apply_due(lab, db, _coming_quote(db, experiment), at)
+def _release_quote(lab: Lab, db: Db, experiment: Row, now: datetime, _body: bodies.Event) -> None:
+    state_machine.apply_due(lab, db, _coming_quote(db, experiment), now)
 
 
 def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
@@ -73,60 +73,60 @@ def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodi
         raise Refusal(409, f"the experiment is {experiment['status']}")
     item = schedule.find_queued(db, experiment["id"], "status", ExperimentStatus.DONE)
     if item is None:  # the work has not begun: its end is held as soon as it is queued
-        wanted = delays.fixed_for(db, experiment["id"]) | {"hold_review": True}
-        delays.fix_delays(db, experiment["org_id"], experiment["id"], wanted)
+        fixed_delays = delays.fixed_for(db, experiment["id"]) | {"hold_review": True}
+        delays.fix_delays(db, experiment["org_id"], experiment["id"], fixed_delays)
     else:
         schedule.hold_entry(db, item)
 
 
-def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
+def _release_review(lab: Lab, db: Db, experiment: Row, now: datetime, _body: bodies.Event) -> None:
     """Results come at once when they are overdue, else on their day."""
-    wanted = delays.fixed_for(db, experiment["id"]) | {"hold_review": False}
-    delays.fix_delays(db, experiment["org_id"], experiment["id"], wanted)
+    fixed_delays = delays.fixed_for(db, experiment["id"]) | {"hold_review": False}
+    delays.fix_delays(db, experiment["org_id"], experiment["id"], fixed_delays)
     item = schedule.find_queued(db, experiment["id"], "status", ExperimentStatus.DONE)
     if item is None:
         return
     if not item["passive"]:
         raise Refusal(409, "the review is not held up")
-    due_at = max(times.read(experiment["eta"]), at)
-    if experiment["status"] == ExperimentStatus.IN_REVIEW and due_at == at:
-        state_machine.apply_due(lab, db, item, at)
+    due_at = max(times.read(experiment["eta"]), now)
+    if experiment["status"] == ExperimentStatus.IN_REVIEW and due_at == now:
+        state_machine.apply_due(lab, db, item, now)
     else:
         schedule.put_off(db, item, due_at)
 
 
-def _partial_results(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.PartialResults) -> None:
+def _partial_results(lab: Lab, db: Db, experiment: Row, now: datetime, body: bodies.PartialResults) -> None:
     _require_status(experiment, UNDER_WORK, "preliminary results come from the work in the lab")
     if body.sequences is not None:
         rows = db.all("SELECT name FROM sequences WHERE experiment_id = ?", experiment["id"])
         unknown = sorted(set(body.sequences) - {row["name"] for row in rows})
         if unknown:
             raise Refusal(400, f"sequences: the experiment has none named {', '.join(map(repr, unknown))}")
-    results.release_results(lab, db, experiment, ResultsStatus.PARTIAL, at, only=body.sequences)
+    results.release_results(lab, db, experiment, ResultsStatus.PARTIAL, now, only=body.sequences)
     db.update("experiments", experiment["id"], results_status=ResultsStatus.PARTIAL)
     updates.record_update(
-        db, experiment, "progress", "Preliminary results", "Some results are available.", at
+        db, experiment, "progress", "Preliminary results", "Some results are available.", now
     )
 
 
-def _add_progress(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
-    updates.record_update(db, experiment, "progress", body.name or "Assay progress", body.description, at)
+def _add_progress(_lab: Lab, db: Db, experiment: Row, now: datetime, body: bodies.UpdateText) -> None:
+    updates.record_update(db, experiment, "progress", body.name or "Assay progress", body.description, now)
 
 
-def _add_error(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
-    updates.record_update(db, experiment, "error", body.name or "Something went wrong", body.description, at)
+def _add_error(_lab: Lab, db: Db, experiment: Row, now: datetime, body: bodies.UpdateText) -> None:
+    updates.record_update(db, experiment, "error", body.name or "Something went wrong", body.description, now)
 
 
-def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
+def _fail_production(lab: Lab, db: Db, experiment: Row, now: datetime, body: bodies.UpdateText) -> None:
     """The assay has to be repeated: an `error` update, back to the queue, and a later end."""
     _require_status(experiment, _REPEATABLE, "only an assay under way can fail")
-    _add_error(lab, db, experiment, at, body)
+    _add_error(lab, db, experiment, now, body)
     schedule.drop_entries(db, experiment["id"])
-    eta = state_machine.queue_work(lab, db, experiment, at, after_share=_QUEUE_SHARE)
-    updates.move_experiment(db, experiment, ExperimentStatus.IN_QUEUE, at, eta=eta)
+    eta = state_machine.queue_work(lab, db, experiment, now, after_share=_QUEUE_SHARE)
+    updates.move_experiment(db, experiment, ExperimentStatus.IN_QUEUE, now, eta=eta)
 
 
-def _cancel_experiment(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
+def _cancel_experiment(lab: Lab, db: Db, experiment: Row, now: datetime, _body: bodies.Event) -> None:
     _require_status(
         experiment, _CANCELABLE, "only a draft or one that waits for confirmation can be canceled"
     )
@@ -135,11 +135,11 @@ def _cancel_experiment(lab: Lab, db: Db, experiment: Row, at: datetime, _body: b
         InvoiceStatus.VOID,
         experiment["id"],
     )
-    state_machine.force_status(lab, db, experiment, ExperimentStatus.CANCELED, at)
+    state_machine.force_status(lab, db, experiment, ExperimentStatus.CANCELED, now)
 
 
-def _force_status(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.ForceStatus) -> None:
-    state_machine.force_status(lab, db, experiment, body.status, at)
+def _force_status(lab: Lab, db: Db, experiment: Row, now: datetime, body: bodies.ForceStatus) -> None:
+    state_machine.force_status(lab, db, experiment, body.status, now)
 
 
 def _find_unpaid(db: Db, experiment: Row) -> Row:
@@ -149,8 +149,8 @@ def _find_unpaid(db: Db, experiment: Row) -> Row:
     return invoice
 
 
-def _pay_invoice(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
-    state_machine.record_settlement(lab, db, _find_unpaid(db, experiment), at)
+def _pay_invoice(lab: Lab, db: Db, experiment: Row, now: datetime, _body: bodies.Event) -> None:
+    state_machine.record_settlement(lab, db, _find_unpaid(db, experiment), now)
 
 
 def _void_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:

@@ -82,8 +82,8 @@ class Surface(APIRouter):
 
 
 def _check_token(request: Request) -> None:
-    given = request.headers.get("authorization", "").encode()
-    if not hmac.compare_digest(given, f"Bearer {_get_core(request).lab.settings.sim_token}".encode()):
+    authorization = request.headers.get("authorization", "").encode()
+    if not hmac.compare_digest(authorization, f"Bearer {_get_core(request).lab.settings.sim_token}".encode()):
         raise Refusal(401, "the control surface takes the sim token")
 
 

@@ -64,12 +64,12 @@ def of_experiment(db: Db, seed: str, experiment: Row) -> Delays:
 
 def fixed_for(db: Db, *owner_ids: str) -> dict[str, Any]:
     """The delays and holds fixed for organisations or experiments; a later owner's override an earlier one's."""
-    found = filter(None, (db.get("plans", owner_id) for owner_id in owner_ids))
-    return {name: row[name] for row in found for name in FIXABLE if row[name] is not None}
+    plans = filter(None, (db.get("plans", owner_id) for owner_id in owner_ids))
+    return {name: row[name] for row in plans for name in FIXABLE if row[name] is not None}
 
 
-def fix_delays(db: Db, org_id: str, owner_id: str, wanted: Mapping[str, Any]) -> None:
+def fix_delays(db: Db, org_id: str, owner_id: str, fixed_delays: Mapping[str, Any]) -> None:
     """Replace an owner's fixed delays and holds; an empty mapping leaves all to chance."""
     db.run("DELETE FROM plans WHERE id = ?", owner_id)
-    if wanted:
-        db.insert("plans", {"id": owner_id, "org_id": org_id, **wanted})
+    if fixed_delays:
+        db.insert("plans", {"id": owner_id, "org_id": org_id, **fixed_delays})

@@ -120,14 +120,14 @@ def submit_experiment(call: Call) -> Answer:
             raise Refusal(409, message, extra={"error_kind": "other", "hint": _give_hint(experiment)})
         spec = json.loads(experiment["spec"])
         validation.refuse_violations(validation.spec_violations(spec, specs.count_sequences(db, experiment)))
-        at = call.now()
-        state_machine.mark_submitted(call.lab, db, experiment, at)
+        now = call.now()
+        state_machine.mark_submitted(call.lab, db, experiment, now)
     return Answer(
         {
             "experiment_id": experiment["id"],
             "previous_status": experiment["status"],
             "status": ExperimentStatus.WAITING_FOR_CONFIRMATION,
-            "confirmed_at": times.stamp(at),
+            "confirmed_at": times.stamp(now),
             "provider_invoice_url": None,  # the invoice follows the accepted quote
         }
     )
@@ -201,29 +201,29 @@ def _find_violations(
     # leaves alone are checked when the draft is submitted.
     number = None if entries is None else len(entries)
     needed = not draft and "target_id" in raw
-    found = list(validation.spec_violations(spec, number, target_needed=needed))
-    found += validation.sequence_violations(entries or [])
+    violations = list(validation.spec_violations(spec, number, target_needed=needed))
+    violations += validation.sequence_violations(entries or [])
     target_id = raw.get("target_id")
     if (
         isinstance(target_id, str)
         and uuid_or_none(target_id)
         and not specs.target_row(db, target_id, call.who.org_id)
     ):
-        found.append(Violation(f"target_id: target {target_id} is not in the catalog", 404))
+        violations.append(Violation(f"target_id: target {target_id} is not in the catalog", 404))
     allow_http = call.lab.settings.allow_http_webhooks
-    return found + validation.webhook_violations(raw.get("webhook_url"), allow_http=allow_http)
+    return violations + validation.webhook_violations(raw.get("webhook_url"), allow_http=allow_http)
 
 
 def _make_changes(db: Db, experiment: Row, raw: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if spec != json.loads(experiment["spec"]):
-        found |= specs.make_columns(spec, specs.target_row(db, spec.get("target_id"), experiment["org_id"]))
+        changes |= specs.make_columns(spec, specs.target_row(db, spec.get("target_id"), experiment["org_id"]))
     for name in ("name", "description"):
         if raw.get(name) is not None and raw[name] != experiment[name]:
-            found[name] = raw[name]
+            changes[name] = raw[name]
     if "webhook_url" in raw and raw["webhook_url"] != experiment["webhook_url"]:
-        found["webhook_url"] = raw["webhook_url"]
-    return found
+        changes["webhook_url"] = raw["webhook_url"]
+    return changes
 
 
 def _replace_sequences(db: Db, experiment: Row, entries: list[Entry], call: Call) -> bool:

@@ -59,15 +59,15 @@ def _spec_of(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Entry]]
 
 
 def _find_target(db: Db, call: Call, spec: Mapping[str, Any]) -> Row | None:
-    wanted = spec.get("target_id")
-    return specs.target_row(db, wanted, call.who.org_id) if isinstance(wanted, str) else None
+    target_id = spec.get("target_id")
+    return specs.target_row(db, target_id, call.who.org_id) if isinstance(target_id, str) else None
 
 
 def _spec_violations(
     spec: Mapping[str, Any], entries: list[Entry], known: Row | None, *, unknown_target: int
 ) -> Iterator[Violation]:
-    given = spec.get("sequences")
-    yield from validation.spec_violations(spec, len(given) if isinstance(given, dict) else 0)
+    raw_sequences = spec.get("sequences")
+    yield from validation.spec_violations(spec, len(raw_sequences) if isinstance(raw_sequences, dict) else 0)
     yield from validation.sequence_violations(entries)
     target = spec.get("target_id")
     if isinstance(target, str) and uuid_or_none(target) and known is None:
@@ -82,7 +82,7 @@ def create_experiment(call: Call) -> Answer:
     accepts = fields.get("auto_accept_quote") is True
     if accepts:  # accepting a quote with the order needs the permission to confirm one
         call.lab.tokens.authorize(call.who, "update", "quote")
-    wanted, violations = validation.read_shape(CreateExperiment, raw)
+    body, violations = validation.read_shape(CreateExperiment, raw)
     selected, disagreements = _read_selector(call, fields)
     violations += disagreements
     spec, entries = _spec_of(fields)
@@ -93,18 +93,16 @@ def create_experiment(call: Call) -> Answer:
         violations += _spec_violations(spec, entries, target, unknown_target=404)
         violations += _auto_accept_violations(call, spec, target) if accepts else []
         validation.refuse_violations(violations)
-        if wanted is None:
+        if body is None:
             raise Refusal(400, "the body does not match its schema")
         price = pricing.price_spec(specs.store_spec(spec), len(entries), target)
-        at = call.now()
-        experiment = _insert_experiment(
-            db, call, wanted, spec, target, _choose_method(db, call, selected), at
-        )
-        sequences.insert_sequences(db, experiment["id"], entries, at)
-        if wanted.auto_accept_quote:
-            return _view_accepted(call.lab, experiment, *accept_at_once(call.lab, db, experiment, at))
-        if wanted.skip_draft:
-            state_machine.mark_submitted(call.lab, db, experiment, at)
+        now = call.now()
+        experiment = _insert_experiment(db, call, body, spec, target, _choose_method(db, call, selected), now)
+        sequences.insert_sequences(db, experiment["id"], entries, now)
+        if body.auto_accept_quote:
+            return _view_accepted(call.lab, experiment, *accept_at_once(call.lab, db, experiment, now))
+        if body.skip_draft:
+            state_machine.mark_submitted(call.lab, db, experiment, now)
             experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
         return Answer(_view_created(experiment, experiments.view_estimated(call.lab, experiment, price)), 201)
 
@@ -123,11 +121,11 @@ def _read_selector(call: Call, fields: Mapping[str, Any]) -> tuple[str | None, l
     """The payment method that body or header name (create rule 2), and their violations."""
     in_body = _read_fields(fields.get("payment")).get("method")
     in_header = call.service_header("Payment-Method")
-    found = validation.payment_header_violations(in_header)
+    violations = validation.payment_header_violations(in_header)
     if in_body is not None and in_header is not None and in_body != in_header:
         text = f"payment.method is {in_body!r} and the header says {in_header!r}"
-        found.append(Violation(text, code="payment_method_selector_conflict"))
-    return in_body or in_header, found
+        violations.append(Violation(text, code="payment_method_selector_conflict"))
+    return in_body or in_header, violations
 
 
 def _choose_method(db: Db, call: Call, selected: str | None) -> str:
@@ -136,8 +134,8 @@ def _choose_method(db: Db, call: Call, selected: str | None) -> str:
     policy = decode_row(org, "payment_policy")["payment_policy"] if org else []
     if selected is not None and selected not in policy:
         raise Refusal(403, f"the organization's payment policy does not allow {selected}")
-    own = call.who.payment_policy
-    allowed = policy if own is None else [method for method in own if method in policy]
+    token_policy = call.who.payment_policy
+    allowed = policy if token_policy is None else [method for method in token_policy if method in policy]
     if selected is not None and selected not in allowed:
         raise Refusal(403, f"the token's payment policy does not allow {selected}")
     if not allowed:
@@ -148,16 +146,18 @@ def _choose_method(db: Db, call: Call, selected: str | None) -> str:
 def _insert_experiment(
     db: Db,
     call: Call,
-    wanted: CreateExperiment,
+    body: CreateExperiment,
     spec: Mapping[str, Any],
     target: Row | None,
     method: str,
-    at: datetime,
+    created_at: datetime,
 ) -> Row:
     db.run("UPDATE organizations SET experiments = experiments + 1 WHERE id = ?", call.who.org_id)
     org = db.get("organizations", call.who.org_id) or {}
-    webhook = {"webhook_url": wanted.webhook_url, "webhook_secret": wanted.webhook_secret}
-    row = make_draft(org, org["experiments"], spec, target, name=wanted.name, payment_method=method, at=at)
+    webhook = {"webhook_url": body.webhook_url, "webhook_secret": body.webhook_secret}
+    row = make_draft(
+        org, org["experiments"], spec, target, name=body.name, payment_method=method, created_at=created_at
+    )
     db.insert("experiments", row | webhook)
     return db.get("experiments", row["id"]) or row
 
@@ -170,7 +170,7 @@ def make_draft(
     *,
     name: str | None,
     payment_method: str,
-    at: datetime,
+    created_at: datetime,
 ) -> Row:
     """The row of a new experiment, the organisation's `number`th."""
     return {
@@ -184,7 +184,7 @@ def make_draft(
         "experiment_type": spec["experiment_type"],
         **specs.make_columns(specs.store_spec(spec), target),
         "payment_method": payment_method,
-        "created_at": at,
+        "created_at": created_at,
         "portal_key": secrets.token_urlsafe(18),
     }
 
@@ -194,13 +194,13 @@ def _view_created(experiment: Row, costs: dict[str, Any] | None) -> dict[str, An
     return body | {"status": experiment["status"]} | ({} if costs is None else {"costs": costs})
 
 
-def accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> tuple[Row, Row]:
+def accept_at_once(lab: Lab, db: Db, experiment: Row, now: datetime) -> tuple[Row, Row]:
     """auto_accept_quote: quote, acceptance and invoice in one step (create rules 3 and 4); quote and invoice."""
     machine_rail = experiment["payment_method"] in MACHINE_RAILS
-    quote = quotes.issue_quote(db, experiment, at, status=QuoteStatus.ACCEPTED)
+    quote = quotes.issue_quote(db, experiment, now, status=QuoteStatus.ACCEPTED)
     status = InvoiceStatus.OPEN if machine_rail else InvoiceStatus.DRAFT
-    invoice = invoices.create_invoice(db, experiment, quote, at, status=status)
-    state_machine.accepted_at_once(lab, db, experiment, at, paid_first=machine_rail)
+    invoice = invoices.create_invoice(db, experiment, quote, now, status=status)
+    state_machine.accepted_at_once(lab, db, experiment, now, paid_first=machine_rail)
     return quote, invoice
 
 
@@ -229,11 +229,11 @@ def break_order(lab: Lab, db: Db, invoice_id: str, path: str) -> dict[str, Any]:
     quote = db.get("quotes", invoice["quote_id"]) if invoice else None
     if invoice is None or experiment is None or quote is None:
         return {}
-    at = lab.clock.now(experiment["org_id"])
+    now = lab.clock.now(experiment["org_id"])
     if path.endswith("/confirm"):
-        state_machine.undo_confirmation(db, experiment, quote, invoice, at)
+        state_machine.undo_confirmation(db, experiment, quote, invoice, now)
     else:
         db.update("invoices", invoice["id"], status=InvoiceStatus.VOID)
         db.update("quotes", quote["id"], status=QuoteStatus.REJECTED)
-        state_machine.queue_quote(lab, db, experiment, at)
+        state_machine.queue_quote(lab, db, experiment, now)
     return {"experiment_id": experiment["id"], **_invoice_fields(lab, invoice)}

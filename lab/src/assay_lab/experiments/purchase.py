@@ -33,13 +33,13 @@ _REFUSALS: Final = {"always_402": "the payment was refused", "insufficient_funds
 
 
 def accept_quote(
-    lab: Lab, db: Db, quote: Row, at: datetime, *, purchase_order_number: str | None, notes: str | None
+    lab: Lab, db: Db, quote: Row, now: datetime, *, purchase_order_number: str | None, notes: str | None
 ) -> dict[str, Any]:
     """Accept a pending quote, else 409: the invoice exists from this point (contract 3)."""
     experiment = db.get("experiments", quote["experiment_id"])
     if experiment is None or quote["status"] != QuoteStatus.PENDING:
         raise Refusal(409, f"the quote is {quotes.acceptance_word(quote['status'])} and cannot be accepted")
-    if times.read(quote["valid_until"]) <= at:
+    if times.read(quote["valid_until"]) <= now:
         # On a running clock the request may arrive before the due-queue is worked off.
         raise Refusal(409, f"the quote expired at {quote['valid_until']} and cannot be accepted")
     if experiment["status"] != ExperimentStatus.QUOTE_SENT:
@@ -50,14 +50,14 @@ def accept_quote(
         "quotes",
         quote["id"],
         status=QuoteStatus.ACCEPTED,
-        updated_at=at,
+        updated_at=now,
         purchase_order_number=purchase_order_number,
         notes=notes,
     )
     schedule.drop_entries(db, experiment["id"])
-    invoice = invoices.create_invoice(db, experiment, quote, at, status="open")
+    invoice = invoices.create_invoice(db, experiment, quote, now, status="open")
     state_machine.mark_confirmed(
-        lab, db, experiment, at, paid_first=invoice["payment_method"] in MACHINE_RAILS
+        lab, db, experiment, now, paid_first=invoice["payment_method"] in MACHINE_RAILS
     )
     return view_confirmation(lab, quote, invoice)
 
@@ -82,17 +82,17 @@ def view_confirmation(lab: Lab, quote: Row, invoice: Row) -> dict[str, Any]:
     }
 
 
-def reject_quote(db: Db, quote: Row, reason: str, feedback: str | None, at: datetime) -> None:
+def reject_quote(db: Db, quote: Row, reason: str, feedback: str | None, now: datetime) -> None:
     """Reject a pending quote, else 409; the experiment goes back to draft (service shapes, Quotes)."""
     if quote["status"] != QuoteStatus.PENDING:
         raise Refusal(409, f"the quote is {quote['status']} and cannot be rejected")
     status = QuoteStatus.REJECTED
     db.update(
-        "quotes", quote["id"], status=status, updated_at=at, reject_reason=reason, reject_feedback=feedback
+        "quotes", quote["id"], status=status, updated_at=now, reject_reason=reason, reject_feedback=feedback
     )
     experiment = db.get("experiments", quote["experiment_id"])
     if experiment is not None:
-        state_machine.back_to_draft(db, experiment, at)
+        state_machine.back_to_draft(db, experiment, now)
 
 
 def confirm_of_experiment(call: Call) -> Answer:
@@ -109,9 +109,7 @@ def confirm_quote(call: Call) -> Answer:
 
 def _confirm_quote(call: Call, db: Db, quote: Row) -> Answer:
     header = call.service_header("Payment-Method")
-    wanted = validation.read_body(
-        ConfirmQuote, call.json(), also=validation.payment_header_violations(header)
-    )
+    body = validation.read_body(ConfirmQuote, call.json(), also=validation.payment_header_violations(header))
     experiment = db.get("experiments", quote["experiment_id"])
     if experiment is not None:
         pinned = experiment["payment_method"]
@@ -119,7 +117,7 @@ def _confirm_quote(call: Call, db: Db, quote: Row) -> Answer:
             raise Refusal(409, f"the experiment pays by {pinned}, not by {header}")
         # Committing to a payment method needs the permission to pay by it.
         call.lab.tokens.authorize_payment(call.who, "update", "quote", pinned)
-    number, notes = wanted.purchase_order_number, wanted.notes
+    number, notes = body.purchase_order_number, body.notes
     return Answer(accept_quote(call.lab, db, quote, call.now(), purchase_order_number=number, notes=notes))
 
 
@@ -127,8 +125,8 @@ def reject_by_id(call: Call) -> Answer:
     """POST /quotes/{quote_id}/reject."""
     with call.lab.store.transaction() as db:
         quote = quotes.find_quote(db, call)
-        wanted = validation.read_body(RejectQuote, call.json())
-        reject_quote(db, quote, wanted.reason, wanted.feedback, call.now())
+        body = validation.read_body(RejectQuote, call.json())
+        reject_quote(db, quote, body.reason, body.feedback, call.now())
     return Answer({"id": quote["id"], "status": QuoteStatus.REJECTED})
 
 
@@ -155,8 +153,8 @@ def pay_invoice(call: Call) -> Answer:
 
 def _find_fault(lab: Lab, rail: str, invoice: Row) -> str | None:
     names = {"organization_id": invoice["org_id"], "invoice_id": invoice["id"]}
-    found = lab.payment_faults.take(rail=rail, **names)
-    return found.action if found else None
+    fault = lab.payment_faults.take(rail=rail, **names)
+    return fault.action if fault else None
 
 
 def _view_state(lab: Lab, invoice: Row, *, already_paid: bool) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def release_results(
     db: Db,
     experiment: Row,
     status: ResultsStatus,
-    at: datetime,
+    now: datetime,
     *,
     only: Collection[str] | None = None,
 ) -> None:
@@ -84,17 +84,17 @@ def release_results(
     }
     db.insert("packages", package)
     for position, record in enumerate(measure_records(**request)):
-        _publish_record(db, experiment, key, position, record, at)
+        _publish_record(db, experiment, key, position, record, now)
 
 
 def _publish_record(
-    db: Db, experiment: Row, package_key: str, position: int, record: dict[str, Any], at: datetime
+    db: Db, experiment: Row, package_key: str, position: int, record: dict[str, Any], created_at: datetime
 ) -> None:
     row = {
         **{name: record[name] for name in ("result_type", "title", "summary", "metadata")},
         "package_key": package_key,
         "size_bytes": len(json.dumps(record)),
-        "created_at": at,
+        "created_at": created_at,
     }
     owner = {"org_id": experiment["org_id"], "experiment_id": experiment["id"], "position": position}
     known = db.one(
@@ -126,8 +126,8 @@ def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/results: whole records; empty until something is released."""
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
-        own = Sql("results.experiment_id = ?", (experiment["id"],))
-        return lists.make_page(call, IN_ORDER, partial(view_result, call.lab), only=(own,))
+        condition = Sql("results.experiment_id = ?", (experiment["id"],))
+        return lists.make_page(call, IN_ORDER, partial(view_result, call.lab), only=(condition,))
 
 
 def get_result(call: Call) -> Answer:

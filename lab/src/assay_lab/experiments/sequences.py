@@ -44,7 +44,7 @@ LISTING: Final = Listing(
 IN_ORDER: Final = replace(LISTING, plain=(), order="sequences.seq")
 
 
-def insert_sequences(db: Db, experiment_id: str, entries: Iterable[Entry], at: datetime) -> list[str]:
+def insert_sequences(db: Db, experiment_id: str, entries: Iterable[Entry], created_at: datetime) -> list[str]:
     """Store sequences in upper case; their ids."""
     rows = [
         {
@@ -55,7 +55,7 @@ def insert_sequences(db: Db, experiment_id: str, entries: Iterable[Entry], at: d
             "is_control": int(entry.control),
             # Free-form (contract 2.4): a bare string or number must come back as one.
             "metadata": None if entry.metadata is None else json.dumps(entry.metadata),
-            "created_at": at,
+            "created_at": created_at,
         }
         for entry in entries
     ]
@@ -90,13 +90,13 @@ def read_entries(raw: Any, earlier: Sequence[Entry] = ()) -> list[Entry]:
 def add_sequences(call: Call) -> Answer:
     """POST /sequences: only to a draft (contract 4.3)."""
     raw = call.json()
-    wanted, violations = validation.read_shape(AddSequences, raw)
-    if wanted is None:
+    body, violations = validation.read_shape(AddSequences, raw)
+    if body is None:
         entries = read_entries(raw.get("sequences") if isinstance(raw, dict) else None)
         validation.refuse_violations([*violations, *validation.sequence_violations(entries)])
         raise Refusal(400, "the body does not match its schema")
     with call.lab.store.transaction() as db:
-        experiment = require_owned(db, call, "experiments", wanted.experiment_code, "experiment", by="code")
+        experiment = require_owned(db, call, "experiments", body.experiment_code, "experiment", by="code")
         if experiment["status"] != ExperimentStatus.DRAFT:
             raise Refusal(
                 409, f"the experiment is {experiment['status']}; sequences can be added to a draft only"
@@ -124,8 +124,8 @@ def list_sequences(call: Call) -> Answer:
 def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/sequences, in the order they were given."""
     with call.lab.store.transaction() as db:
-        own = Sql("sequences.experiment_id = ?", (experiment_of(db, call)["id"],))
-        return lists.make_page(call, IN_ORDER, _view_item, only=(own,))
+        condition = Sql("sequences.experiment_id = ?", (experiment_of(db, call)["id"],))
+        return lists.make_page(call, IN_ORDER, _view_item, only=(condition,))
 
 
 def get_sequence(call: Call) -> Answer:

@@ -105,28 +105,28 @@ def show_request(call: Call) -> Answer:
 
 def request_custom(call: Call) -> Answer:
     """POST /targets/request-custom."""
-    wanted = validation.read_body(RequestCustomTarget, call.json(), _find_violations)
+    request = validation.read_body(RequestCustomTarget, call.json(), _find_violations)
     with call.lab.store.transaction() as db:
-        if _is_known(db, call.who.org_id, wanted.product_id):
-            raise Refusal(409, f"product_id: {wanted.product_id!r} is known already")
-        at = call.now()
+        if _is_known(db, call.who.org_id, request.product_id):
+            raise Refusal(409, f"product_id: {request.product_id!r} is known already")
+        now = call.now()
         row = {
-            **wanted.model_dump(),
+            **request.model_dump(),
             "id": str(uuid.uuid4()),
             "org_id": call.who.org_id,
-            "sequence": wanted.sequence.upper() if wanted.sequence else None,
+            "sequence": request.sequence.upper() if request.sequence else None,
             "status": PENDING,
-            "created_at": at,
-            "updated_at": at,
+            "created_at": now,
+            "updated_at": now,
         }
         db.insert("custom_targets", row)
         return Answer(_request_view(_request_row(db, row["id"])), 201)
 
 
-def _find_violations(wanted: RequestCustomTarget) -> Iterable[Violation]:
-    if wanted.sequence is not None:
-        return validation.sequence_violations([Entry("sequence", "sequence", wanted.sequence)])
-    if wanted.pdb_id is None:
+def _find_violations(request: RequestCustomTarget) -> Iterable[Violation]:
+    if request.sequence is not None:
+        return validation.sequence_violations([Entry("sequence", "sequence", request.sequence)])
+    if request.pdb_id is None:
         return [Violation("sequence: needed, unless there is a pdb_id")]
     return []
 
@@ -152,7 +152,7 @@ def decide_custom_target(
     lab: Lab,
     db: Db,
     request_id: str,
-    at: datetime,
+    decided_at: datetime,
     *,
     approved: bool,
     pricing: Mapping[str, Any] | None = None,
@@ -168,7 +168,7 @@ def decide_custom_target(
         raise Refusal(409, f"the request is {row['status']} already")
     status = APPROVED if approved else REJECTED
     target = {"target_id": _into_catalog(lab, db, row, pricing)} if approved else {}
-    db.update("custom_targets", row["id"], status=status, reason=reason, updated_at=at, **target)
+    db.update("custom_targets", row["id"], status=status, reason=reason, updated_at=decided_at, **target)
     return _request_view(_request_row(db, row["id"]))
 
 

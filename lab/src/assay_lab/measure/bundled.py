@@ -71,24 +71,24 @@ CATALOG: Final = tuple(_list_catalog())
 def measured_binders() -> dict[str, tuple[Replicate, ...]]:
     """Residues to measured replicates, in the order of the table."""
     text = (data_folder() / "egfr_round1" / "egfr_round1_summary.csv").read_text(encoding="utf-8")
-    found: dict[str, tuple[Replicate, ...]] = {}
+    binders: dict[str, tuple[Replicate, ...]] = {}
     for row in csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))):
         called = (row["expression"], row["binding"], row["binding_strength"])
         kd, kon, koff = (None if row[name] == "null" else float(row[name]) for name in ("kd", "kon", "koff"))
         measured = Replicate(int(row["replicate"]), *called, kd, kon, koff, "measured", row["name"])
-        found[row["sequence"]] = (*found.get(row["sequence"], ()), measured)
-    return found
+        binders[row["sequence"]] = (*binders.get(row["sequence"], ()), measured)
+    return binders
 
 
 @cache
 def raw_index() -> dict[tuple[str, int, float], Traversable]:
     """(name in the table, replicate, concentration in nM) to the raw sensorgram, where one exists."""
-    found = {}
+    sensorgrams = {}
     for file in (data_folder() / "egfr_round1" / "raw_data").iterdir():
         if match := _RAW_NAME.match(file.name):
             key = (match["name"], int(match["replicate"]), float(match["concentration"]))
-            found[key] = file
-    return found
+            sensorgrams[key] = file
+    return sensorgrams
 
 
 @cache

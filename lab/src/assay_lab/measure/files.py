@@ -28,11 +28,11 @@ def safe_name(name: str) -> str:
 
 def safe_names(names: Sequence[str]) -> tuple[str, ...]:
     """A file name for each name, in order; no two are the same, upper and lower case included."""
-    wanted = [safe_name(name) for name in names]
-    count = Counter(safe.casefold() for safe in wanted)
+    file_names = [safe_name(name) for name in names]
+    count = Counter(safe.casefold() for safe in file_names)
     used: set[str] = set()
     result = []
-    for name, safe in zip(names, wanted, strict=True):
+    for name, safe in zip(names, file_names, strict=True):
         stem = safe if count[safe.casefold()] == 1 else f"{safe[: LENGTH_MAX - 9]}-{_digest_name(name)}"
         unique, again = stem, 1
         while unique.casefold() in used:  # two designs with the very same name

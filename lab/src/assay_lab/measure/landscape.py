@@ -72,17 +72,17 @@ def consult_landscape(
     if lookup is None:
         return None
     instead = ASSAY_TYPES[experiment_type].facts_if_missing.get(rules.missing)
-    found = {residues: lookup(residues) for residues in dict.fromkeys(designs)}
+    facts_by_residues = {residues: lookup(residues) for residues in dict.fromkeys(designs)}
     return {
         "name": landscape.name,
         "attribution": landscape.attribution,
         **asdict(rules),
         "facts": {
             residues: dict(facts if facts is not None else instead or {})
-            for residues, facts in found.items()
+            for residues, facts in facts_by_residues.items()
             if facts is not None or instead is not None
         },
-        "not_in_table": [residues for residues, facts in found.items() if facts is None],
+        "not_in_table": [residues for residues, facts in facts_by_residues.items() if facts is None],
     }
 
 

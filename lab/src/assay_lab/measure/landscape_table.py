@@ -64,13 +64,13 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
 }
 
 
-def open_landscape(given: str) -> Landscape:
+def open_landscape(name_or_path: str) -> Landscape:
     """The bundled landscape `gb1`, or that of a CSV file.
 
     Raises:
         ConfigurationError: the file is missing or unclear; the message names file, line, column and what to change.
     """
-    return Gb1() if given == BUNDLED else read_landscape(Path(given))
+    return Gb1() if name_or_path == BUNDLED else read_landscape(Path(name_or_path))
 
 
 @dataclass(slots=True)
@@ -92,13 +92,13 @@ class TableLandscape:
         tables = [self.bound[key] for key in (*_list_keys(target or {}), "") if key in self.bound]
         return _chain_tables(tables, self.proteins) if tables else None
 
-    def _protein(self, wanted: frozenset[str]) -> Lookup | None:
-        if not wanted & self.facts:
+    def _protein(self, fact_names: frozenset[str]) -> Lookup | None:
+        if not fact_names & self.facts:
             return None
 
         def find(residues: str) -> Facts | None:
             facts = self.proteins.get(residues, {})
-            return facts if wanted & facts.keys() or facts.get("expression") == "none" else None
+            return facts if fact_names & facts.keys() or facts.get("expression") == "none" else None
 
         return find
 

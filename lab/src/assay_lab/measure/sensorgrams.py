@@ -99,8 +99,8 @@ def _model_curve(
     seed = (design.residues, request.target_key, request.method, replicate.number)
     shared = make_random("sensor", *seed)
     rmax = scale * _RMAX_NM[replicate.expression] * 10 ** shared.gauss(0, 0.06)
-    own = make_random("curve", *seed, concentration)
-    slope = -scale * (_DRIFT_NM * shared.random() + _OWN_DRIFT_NM * own.gauss(0, 1)) / RUN_S
+    curve_random = make_random("curve", *seed, concentration)
+    slope = -scale * (_DRIFT_NM * shared.random() + _OWN_DRIFT_NM * curve_random.gauss(0, 1)) / RUN_S
     times = make_timeline(step)
     if replicate.kon is None or replicate.koff is None:
         clean = [0.0] * len(times)
@@ -109,7 +109,7 @@ def _model_curve(
             times, concentration_m=concentration * NM, kon=replicate.kon, koff=replicate.koff, rmax=rmax
         )
     sigma = scale * _NOISE_NM
-    start = own.randrange(_NOISE_LENGTH)
+    start = curve_random.randrange(_NOISE_LENGTH)
     noise = _draw_noise()[start : start + len(times)]
     return Curve(
         concentration,

@@ -118,8 +118,8 @@ def _list_fresh(request: Request) -> dict[str, dict[str, Any]]:
     state = request.app.state
     if not hasattr(state, "fresh_tokens"):
         state.fresh_tokens = {}
-    found: dict[str, dict[str, Any]] = state.fresh_tokens
-    return found
+    fresh_tokens: dict[str, dict[str, Any]] = state.fresh_tokens
+    return fresh_tokens
 
 
 Fresh = Annotated[dict[str, dict[str, Any]], Depends(_list_fresh)]

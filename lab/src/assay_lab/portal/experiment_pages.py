@@ -35,7 +35,7 @@ def show_experiment(lab: TheLab, key: str) -> Response:
     with lab.store.transaction() as db:
         experiment = db.opened("experiments", key)
         updates = db.all("SELECT * FROM updates WHERE experiment_id = ? ORDER BY seq", experiment["id"])
-        found = db.all("SELECT * FROM results WHERE experiment_id = ? ORDER BY position", experiment["id"])
+        rows = db.all("SELECT * FROM results WHERE experiment_id = ? ORDER BY position", experiment["id"])
     return page(
         render(
             "experiment.html",
@@ -46,7 +46,7 @@ def show_experiment(lab: TheLab, key: str) -> Response:
                 words(experiment["experiment_type"]),
                 day(experiment["created_at"]),
             ],
-            results=[_view_result(results.view_result(lab, result)) for result in found],
+            results=[_view_result(results.view_result(lab, result)) for result in rows],
             updates=updates,
             refresh=experiment["status"] not in _FINAL,
         )
@@ -127,11 +127,11 @@ def invoice_pdf(lab: TheLab, key: str) -> Response:
 def send_package(lab: TheLab, key: str) -> Response:
     """The data package of a result (`data_package_url`)."""
     with lab.store.transaction() as db:
-        found = results.find_package(db, key)
-    if found is None:
+        package = results.find_package(db, key)
+    if package is None:
         raise Refusal(404, "no such page")
-    disposition = f'attachment; filename="{found[0]}"'
-    return Response(found[1], media_type="application/zip", headers={"Content-Disposition": disposition})
+    disposition = f'attachment; filename="{package[0]}"'
+    return Response(package[1], media_type="application/zip", headers={"Content-Disposition": disposition})
 
 
 def _go_back(lab: Lab) -> Response:

@@ -44,10 +44,10 @@ def decode_credential(
         text = text.rstrip("=")
         text += "=" * (-len(text) % 4)
     try:
-        found = from_json(base64.b64decode(text, altchars=b"-_" if url_safe else None, validate=True))
+        credential = from_json(base64.b64decode(text, altchars=b"-_" if url_safe else None, validate=True))
     except ValueError:
         form = "base64url" if url_safe else "base64"
         raise CredentialError(f"the {what} is not {form} of JSON", reason=reason) from None
-    if not isinstance(found, dict):
+    if not isinstance(credential, dict):
         raise CredentialError(f"the {what} is not a JSON object", reason=reason)
-    return found
+    return credential

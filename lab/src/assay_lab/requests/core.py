@@ -115,12 +115,12 @@ class Answer:
 
 
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"field given twice: {', '.join(twice)}")
-    return found
+    return fields
 
 
 def _refuse_infinite(text: str) -> float:

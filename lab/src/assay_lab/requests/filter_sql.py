@@ -65,8 +65,8 @@ class _Compiler:
         self._columns = columns
         self._what = what
 
-    def fail(self, at: Expression, message: str) -> Refusal:
-        return refusal_at(self._what, at.position, message)
+    def fail(self, expression: Expression, message: str) -> Refusal:
+        return refusal_at(self._what, expression.position, message)
 
     def condition(self, tree: Expression) -> Sql:
         if isinstance(tree, Atom):
@@ -199,10 +199,10 @@ def _boolean(text: str) -> int:
 
 
 def _uuid(text: str) -> str:
-    found = uuid_or_none(text)
-    if found is None:
+    uuid_text = uuid_or_none(text)
+    if uuid_text is None:
         raise ValueError(text)
-    return found
+    return uuid_text
 
 
 def _enum(text: str, field: _Field) -> str:

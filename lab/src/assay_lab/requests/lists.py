@@ -74,14 +74,14 @@ def _make_order(listing: Listing, query: Mapping[str, str]) -> Sql:
 
 
 def _list_conditions(listing: Listing, query: Mapping[str, str]) -> list[Sql]:
-    found: list[Sql] = []
+    conditions: list[Sql] = []
     if query.get("filter", "").strip():
-        found.append(filter_sql.where(query["filter"], listing.columns))
+        conditions.append(filter_sql.where(query["filter"], listing.columns))
     if query.get("search", "").strip() and listing.search:
         tests = [filter_sql.contains(Sql(column), query["search"].strip()) for column in listing.search]
         values = tuple(value for test in tests for value in test.values)
-        found.append(Sql(" OR ".join(test.text for test in tests), values))
-    found += [
+        conditions.append(Sql(" OR ".join(test.text for test in tests), values))
+    conditions += [
         filter_sql.compare(listing.columns[name], "eq", query[name], name)
         for name in listing.plain
         if name in query
@@ -92,5 +92,5 @@ def _list_conditions(listing: Listing, query: Mapping[str, str]) -> list[Sql]:
             if name not in listing.columns:
                 # Other unknown parameters are ignored; an ignored filter would answer with unfiltered rows.
                 raise Refusal(400, f"{key}: unknown field {name!r}")
-            found.append(filter_sql.compare(listing.columns[name], operator, value, name))
-    return found
+            conditions.append(filter_sql.compare(listing.columns[name], operator, value, name))
+    return conditions

@@ -45,12 +45,12 @@ class Violation:
 
 def refuse_violations(violations: Iterable[Violation]) -> None:
     """Raise one Refusal for all violations, if any; 400 wins over 422, 422 over 404."""
-    found = list(violations)
-    if found:
-        statuses = {violation.status for violation in found}
+    problems = list(violations)
+    if problems:
+        statuses = {violation.status for violation in problems}
         status = next(status for status in (400, 422, 404, 403) if status in statuses)
-        code = next((violation.code for violation in found if violation.code), None)
-        raise Refusal.of_all(status, [violation.text for violation in found], code=code)
+        code = next((violation.code for violation in problems if violation.code), None)
+        raise Refusal.of_all(status, [violation.text for violation in problems], code=code)
 
 
 def read_shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Violation]]:
@@ -118,19 +118,19 @@ class Entry:
 
 def entries_of_spec(raw: Any) -> list[Entry]:
     """The readable sequences of a raw `sequences` object; the others are mismatches with the schema."""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for name, value in raw.items() if isinstance(raw, dict) else ():
         fields = {"aa_string": value} if isinstance(value, str) else value
         if isinstance(fields, dict) and isinstance(fields.get("aa_string"), str):
             place = f"experiment_spec.sequences.{name}"
             control = fields.get("control") is True
-            found.append(Entry(place, name, fields["aa_string"], control, fields.get("metadata")))
-    return found
+            entries.append(Entry(place, name, fields["aa_string"], control, fields.get("metadata")))
+    return entries
 
 
 def sequence_violations(entries: list[Entry], *, earlier: Iterable[Entry] = ()) -> list[Violation]:
     """Letters, names and duplicates, also of the sequences that the experiment has already."""
-    found = [violation for entry in entries for violation in _check_letters(entry)]
+    violations = [violation for entry in entries for violation in _check_letters(entry)]
     seen: dict[tuple[str, str], str] = {}
     names: set[str] = set()
     for entry in earlier:
@@ -139,18 +139,18 @@ def sequence_violations(entries: list[Entry], *, earlier: Iterable[Entry] = ()) 
             seen.setdefault(entry.duplicate_key, entry.name)
     for entry in entries:
         if not entry.name.strip():
-            found.append(Violation(f"{entry.place}: a sequence needs a name"))
+            violations.append(Violation(f"{entry.place}: a sequence needs a name"))
         if entry.name in names:
-            found.append(Violation(f"{entry.place}: duplicate sequence name {entry.name!r}"))
+            violations.append(Violation(f"{entry.place}: duplicate sequence name {entry.name!r}"))
         names.add(entry.name)
         key = entry.duplicate_key
         if key is None:
             continue
         if key in seen:
             text = f"duplicate sequence, same residues and tag location as {seen[key]!r}"
-            found.append(Violation(f"{entry.place}: {text}"))
+            violations.append(Violation(f"{entry.place}: {text}"))
         seen.setdefault(key, entry.name)
-    return found
+    return violations
 
 
 def _check_letters(entry: Entry) -> Iterator[Violation]:
@@ -180,10 +180,10 @@ def spec_violations(
     }
     needed = {"method", "target_id"} if target_needed else {"method"}
     for name, applies in applicable.items():
-        given = raw.get(name) is not None
-        if applies and name in needed and not given:
+        is_set = raw.get(name) is not None
+        if applies and name in needed and not is_set:
             yield Violation(f"experiment_spec.{name}: required for {kind}")
-        if given and not applies:
+        if is_set and not applies:
             yield Violation(f"experiment_spec.{name}: not applicable to {kind}")
         if name == "n_replicates" and n_sequences is not None:
             yield from _check_count(assay, n_sequences)

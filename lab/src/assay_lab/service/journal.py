@@ -54,12 +54,12 @@ class Journal:
     ) -> list[dict[str, Any]]:
         """Entries with a higher number. `path` may hold `*` and leave out `/api/v1`."""
 
-        def wanted(entry: dict[str, Any]) -> bool:
+        def matches_filters(entry: dict[str, Any]) -> bool:
             named = method in ("*", entry["method"]) and path_matches(entry["path"], path)
             return entry["number"] > after and named and organization_id in (None, entry["organization_id"])
 
         with self._lock:
-            return [entry for entry in self._entries if wanted(entry)]
+            return [entry for entry in self._entries if matches_filters(entry)]
 
     def clear(self) -> None:
         """Forget all; numbers go on."""

@@ -47,12 +47,12 @@ def start_lab(lab: Lab) -> Seeded:
         _load_catalog(lab, db)
         row = db.one("SELECT id FROM organizations WHERE slug = ?", DEFAULT_SLUG)
         org_id = row["id"] if row else create_organization(lab, db, slug=DEFAULT_SLUG, name="Local lab")
-        given: dict[Role, str | None] = {
+        fixed_tokens: dict[Role, str | None] = {
             "member": lab.settings.member_token,
             "viewer": lab.settings.viewer_token,
             "partner": lab.settings.partner_token,
         }
-        return _make_tokens(lab, db, org_id, DEFAULT_SLUG, given)
+        return _make_tokens(lab, db, org_id, DEFAULT_SLUG, fixed_tokens)
 
 
 def add_organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None) -> Seeded:
@@ -82,7 +82,7 @@ def reset_lab(lab: Lab) -> Seeded:
         return start_lab(lab)
 
 
-def _make_tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str | None]) -> Seeded:
+def _make_tokens(lab: Lab, db: Db, org_id: str, slug: str, fixed_tokens: Mapping[Role, str | None]) -> Seeded:
     """A user and a token for each role. A text given in the settings is the same token at every start, for ever."""
     scaled = lab.settings.clock_mode == "scaled"
     end = _NEVER if scaled else lab.clock.now(org_id) + timedelta(days=START_DAYS)
@@ -90,7 +90,7 @@ def _make_tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, 
     for role in ROLES:
         user_id = _make_user(lab, db, org_id, make_email(role, slug), role)
         name = f"{role} of the lab's start"
-        text = given.get(role)
+        text = fixed_tokens.get(role)
         if text is None:
             minted = lab.tokens.mint(
                 db, org_id=org_id, role=role, name=name, expires_at=end, user_id=user_id, kind="start"
@@ -106,8 +106,8 @@ def _make_tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, 
 
 def _make_user(lab: Lab, db: Db, org_id: str, email: str, role: str) -> str:
     row = db.one("SELECT id FROM users WHERE email = ?", email)
-    at = lab.clock.now(org_id)
-    return row["id"] if row else add_user(db, org_id=org_id, email=email, role=role, at=at)
+    now = lab.clock.now(org_id)
+    return row["id"] if row else add_user(db, org_id=org_id, email=email, role=role, created_at=now)
 
 
 def _load_catalog(lab: Lab, db: Db) -> None:
@@ -135,11 +135,13 @@ def fill_experiments(
     ids: list[str] = []
     for place in range(experiments):
         number = org["experiments"] + place + 1
-        at = now - timedelta(seconds=experiments - 1 - place)
+        created_at = now - timedelta(seconds=experiments - 1 - place)
         name, rail = f"filled in {number}", org["payment_policy"][0]
-        row = orders.make_draft(org, number, spec, priced, name=name, payment_method=rail, at=at)
+        row = orders.make_draft(
+            org, number, spec, priced, name=name, payment_method=rail, created_at=created_at
+        )
         db.insert("experiments", row)
-        _add_sequences(db, row["id"], number, sequences, at)
+        _add_sequences(db, row["id"], number, sequences, created_at)
         ids.append(row["id"])
     for experiment_id in ids if stage != "draft" else ():
         experiment = db.known("experiments", experiment_id, "experiment")
@@ -150,9 +152,9 @@ def fill_experiments(
     return ids
 
 
-def _add_sequences(db: Db, experiment_id: str, number: int, count: int, at: datetime) -> None:
+def _add_sequences(db: Db, experiment_id: str, number: int, count: int, created_at: datetime) -> None:
     for place in range(count):
         # Different everywhere, so that no two are duplicates.
         residues = "MKT" + "".join(_LETTERS[int(digit)] for digit in f"{number}{place:02d}")
         row = {"id": str(uuid.uuid4()), "experiment_id": experiment_id, "name": f"design_{place + 1}"}
-        db.insert("sequences", row | {"aa_string": residues, "is_control": 0, "created_at": at})
+        db.insert("sequences", row | {"aa_string": residues, "is_control": 0, "created_at": created_at})

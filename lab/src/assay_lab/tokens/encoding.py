@@ -131,7 +131,7 @@ class Seal:
         claims = _read_claims(blocks[0])
         if claims.slug != shape[1]:
             raise BadToken
-        expiries = [_read_moment(found) for block in blocks for found in _EXPIRY.findall(block)]
+        expiries = [_read_moment(expiry) for block in blocks for expiry in _EXPIRY.findall(block)]
         policies = [policy for block in blocks[1:] for policy in _read_policies(block)]
         return Opened(
             claims,
@@ -172,11 +172,11 @@ def _read_claims(block: str) -> Claims:
 
 
 def _read_policies(block: str) -> Sequence[tuple[str, ...]]:
-    found = []
+    policies = []
     for text in _POLICY.findall(block):
         try:
             methods = json.loads(text)
         except ValueError:  # written by someone else, with text that JSON reads differently
             continue
-        found.append(tuple(method for method in methods if method in _METHODS))
-    return found
+        policies.append(tuple(method for method in methods if method in _METHODS))
+    return policies

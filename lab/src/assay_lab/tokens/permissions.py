@@ -155,31 +155,31 @@ _CHECKS: Final = {
 }
 
 
-def make_checks(wanted: Restrictions) -> tuple[str, dict[str, Any]]:
+def make_checks(restrictions: Restrictions) -> tuple[str, dict[str, Any]]:
     """The block's text and the values of its parameters; each restriction is one check."""
-    given = {name: value for name in _CHECKS if (value := getattr(wanted, name))}
+    active_restrictions = {name: value for name in _CHECKS if (value := getattr(restrictions, name))}
     values: dict[str, Any] = {
         name: set(map(str, value)) if name.startswith("allowed_") else value
-        for name, value in given.items()
+        for name, value in active_restrictions.items()
         if f"{{{name}}}" in _CHECKS[name]
     }
-    if wanted.read_only:
+    if restrictions.read_only:
         values["reading"] = set(READING)
-    return "\n".join(_CHECKS[name] for name in given), values
+    return "\n".join(_CHECKS[name] for name in active_restrictions), values
 
 
-def make_spec(wanted: Restrictions) -> dict[str, Any]:
+def make_spec(restrictions: Restrictions) -> dict[str, Any]:
     """`attenuation_spec` of the token's record: the restrictions as requested."""
-    kept = wanted.model_dump(mode="json", exclude_none=True)
-    if wanted.expires_at is not None:
-        kept["expires_at"] = times.stamp(wanted.expires_at)
+    kept = restrictions.model_dump(mode="json", exclude_none=True)
+    if restrictions.expires_at is not None:
+        kept["expires_at"] = times.stamp(restrictions.expires_at)
     return kept
 
 
 def make_facts(
-    *, action: str, resource: str, destructive: bool, at: datetime, method: str | None
+    *, action: str, resource: str, destructive: bool, lab_time: datetime, method: str | None
 ) -> tuple[str, dict[str, Any]]:
-    """What a request is, for the checks of its token: action on a resource (singular) at lab time `at`.
+    """What a request is, for the checks of its token: action on a resource (singular) at `lab_time`.
 
     `destructive` requests take something away for good; `method` is the payment method that one chooses or uses.
     """
@@ -188,7 +188,7 @@ def make_facts(
         "resource": resource,
         "resources": make_plural(resource),
         "destructive": destructive or action in DESTRUCTIVE,
-        "time": at,
+        "time": lab_time,
         "payment": method is not None,
     }
     code = (

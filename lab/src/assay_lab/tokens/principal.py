@@ -32,7 +32,7 @@ class Grant:
         if self.opened.is_root:
             return True
         code, values = permissions.make_facts(
-            action=action, resource=resource, destructive=destructive, at=self.at, method=method
+            action=action, resource=resource, destructive=destructive, lab_time=self.at, method=method
         )
         builder: Any = AuthorizerBuilder(f"{code} allow if true;", values)  # its stub lacks the limits
         limits = builder.limits()

@@ -207,10 +207,10 @@ class Tokens:
         if who.grant is not None and not who.grant.allows(action, resource, method=method):
             raise Refusal(403, f"the token's payment policy does not allow {method}")
 
-    def attenuate(self, db: Db, token: str, wanted: Restrictions, name: str, parent: Row) -> Minted:
+    def attenuate(self, db: Db, token: str, restrictions: Restrictions, name: str, parent: Row) -> Minted:
         """Append restrictions and record the result under its nearest recorded `parent`; 400 if no block fits."""
         source = self._open(self._genuine(db, token))
-        code, values = permissions.make_checks(wanted)
+        code, values = permissions.make_checks(restrictions)
         try:
             text = self._seal.append(source, code, values)
             opened = self._seal.read(text)
@@ -229,20 +229,22 @@ class Tokens:
                 "revocation_id": opened.revocation_ids[-1],
                 "root_token_id": source.claims.token_id,
                 "parent_token_id": parent["id"],
-                "attenuation_spec": permissions.make_spec(wanted),
+                "attenuation_spec": permissions.make_spec(restrictions),
                 "created_at": self._clock.now(parent["org_id"]),
                 "expires_at": opened.expires_at,
             },
         )
         return Minted(child_id, text)
 
-    def revoke_family(self, db: Db, token_id: str, at: datetime) -> int:
+    def revoke_family(self, db: Db, token_id: str, revoked_at: datetime) -> int:
         """Revoke a token's root and all descendants; the number of recorded ones that this revoked."""
         row = db.one("SELECT id, root_token_id FROM tokens WHERE id = ?", token_id) or {"id": token_id}
         root = row.get("root_token_id") or row["id"]
-        db.run("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", at, root)
+        db.run("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", revoked_at, root)
         return db.run(
-            "UPDATE tokens SET revoked_at = ? WHERE root_token_id = ? AND revoked_at IS NULL", at, root
+            "UPDATE tokens SET revoked_at = ? WHERE root_token_id = ? AND revoked_at IS NULL",
+            revoked_at,
+            root,
         )
 
 

@@ -184,8 +184,8 @@ class Edge:
             body = self._core.lab.settings.words.from_wire(json.loads(exchange.body))
         except ValueError:
             return None  # a file
-        found = body.get("invoice_id") or body.get("provider_invoice_id")
-        return str(found) if found else None
+        invoice_id = body.get("invoice_id") or body.get("provider_invoice_id")
+        return str(invoice_id) if invoice_id else None
 
     def _note(self, exchange: _Exchange) -> None:
         self._core.journal.add(

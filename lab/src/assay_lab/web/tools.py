@@ -68,11 +68,11 @@ class Tool:
             body = json.dumps(left).encode()
         return Request(self.method, path, urlencode(query), headers, body)
 
-    def _headers(self, given: Any) -> dict[str, str]:
-        if not isinstance(given, Mapping):
+    def _headers(self, raw_headers: Any) -> dict[str, str]:
+        if not isinstance(raw_headers, Mapping):
             raise Refusal(400, f"{HEADERS}: an object of header names and values is required")
         taken: dict[str, str] = {}
-        for name, value in given.items():
+        for name, value in raw_headers.items():
             if str(name).lower() not in self.headers or not isinstance(value, str):
                 raise Refusal(400, f"{HEADERS}: takes texts for {', '.join(sorted(self.headers))} only")
             if not value.isascii() or not value.isprintable():
@@ -102,13 +102,18 @@ def _make_tool(route: api.Route, document: Mapping[str, Any], words: WireWords) 
     named = document["components"]["parameters"]
     listed = (*item.get("parameters", ()), *operation.get("parameters", ()))
     parts = [named[part["$ref"].removeprefix(_PARAMETERS)] if "$ref" in part else part for part in listed]
-    given = {part["name"]: part for part in parts if part["in"] != "header"}
-    if twice := (set(given) | {HEADERS}) & set(fields):
+    parameters = {part["name"]: part for part in parts if part["in"] != "header"}
+    if twice := (set(parameters) | {HEADERS}) & set(fields):
         raise ValueError(f"{route.method} {route.path} has two parameters named {', '.join(sorted(twice))}")
-    properties = {name: part["schema"] | {"description": part["description"]} for name, part in given.items()}
+    properties = {
+        name: part["schema"] | {"description": part["description"]} for name, part in parameters.items()
+    }
     headers = _headers_schema(words)
     properties |= fields | ({HEADERS: headers} if route.writes else {})
-    required = [*(name for name, part in given.items() if part.get("required")), *body.get("required", ())]
+    required = [
+        *(name for name, part in parameters.items() if part.get("required")),
+        *body.get("required", ()),
+    ]
     schema = {"type": "object", "properties": properties, "required": required}
     needs = "" if route.open else f"Needs `{route.resource}:{route.action}`."
     return Tool(
@@ -118,7 +123,7 @@ def _make_tool(route: api.Route, document: Mapping[str, Any], words: WireWords) 
         method=route.method,
         path=path,
         schema=_self_contained(schema, schemas),
-        query=tuple(name for name, part in given.items() if part["in"] == "query"),
+        query=tuple(name for name, part in parameters.items() if part["in"] == "query"),
         headers=frozenset(name.lower() for name in headers["properties"]),
         has_body=api.takes_body(route),
         reads=not route.writes,
@@ -138,15 +143,15 @@ def _describe_body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> 
 
 def _self_contained(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with everything it refers to inside it: a tool client does not read openapi.json."""
-    wanted = _list_references(schema)
-    found: dict[str, Any] = {}
-    while left := wanted - set(found):
+    references = _list_references(schema)
+    definitions: dict[str, Any] = {}
+    while left := references - set(definitions):
         name = left.pop()
-        found[name] = schemas[name]
-        wanted |= _list_references(schemas[name])
-    if not found:
+        definitions[name] = schemas[name]
+        references |= _list_references(schemas[name])
+    if not definitions:
         return schema
-    text = json.dumps(schema | {"$defs": {name: found[name] for name in sorted(found)}})
+    text = json.dumps(schema | {"$defs": {name: definitions[name] for name in sorted(definitions)}})
     whole: dict[str, Any] = json.loads(text.replace(f'"{_COMPONENTS}', '"#/$defs/'))
     return whole
 

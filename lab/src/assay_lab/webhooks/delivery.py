@@ -131,8 +131,8 @@ def prepare_attempt(lab: Lab, db: Db, row: Row, faults: FaultList[WebhookFault])
 def _find_destination(db: Db, experiment: Row, webhook_id: str | None) -> _Destination | None:
     """The address as it is now, because it can change at any time."""
     if webhook_id is None:
-        own = experiment["webhook_url"]
-        return _Destination(own, {}, None) if own else None
+        url = experiment["webhook_url"]
+        return _Destination(url, {}, None) if url else None
     row = db.one("SELECT * FROM webhooks WHERE id = ? AND enabled", webhook_id)
     return _Destination(row["url"], decode_row(row, "headers")["headers"], row) if row else None
 

@@ -59,17 +59,17 @@ def list_webhooks(call: Call) -> Answer:
 
 def create_webhook(call: Call) -> Answer:
     """POST /webhooks."""
-    wanted = validation.read_body(CreateWebhook, call.json(), partial(_find_violations, call))
-    at = call.now()
+    request = validation.read_body(CreateWebhook, call.json(), partial(_find_violations, call))
+    now = call.now()
     row: Row = {
         "id": str(uuid.uuid4()),
         "org_id": call.who.org_id,
-        "url": wanted.url,
-        "secret": wanted.secret,
-        "headers": wanted.headers or {},
+        "url": request.url,
+        "secret": request.secret,
+        "headers": request.headers or {},
         "enabled": 1,
-        "created_at": at,
-        "updated_at": at,
+        "created_at": now,
+        "updated_at": now,
     }
     with call.lab.store.transaction() as db:
         db.insert("webhooks", row)
@@ -79,9 +79,9 @@ def create_webhook(call: Call) -> Answer:
 def modify_webhook(call: Call) -> Answer:
     """PATCH /webhooks/{webhook_id}: changes the named fields, from the next attempt on."""
     raw = call.json()
-    wanted, violations = validation.read_shape(ModifyWebhook, raw)
-    if wanted is not None:
-        violations += _find_violations(call, wanted)
+    request, violations = validation.read_shape(ModifyWebhook, raw)
+    if request is not None:
+        violations += _find_violations(call, request)
     with call.lab.store.transaction() as db:
         row = _find_webhook(db, call, call.path["webhook_id"])
         validation.refuse_violations(violations)
@@ -105,12 +105,12 @@ def delete_webhook(call: Call) -> Answer:
 
 def _make_changes(row: Row, raw: Mapping[str, Any]) -> dict[str, Any]:
     """Null clears the secret; any other null leaves the field alone."""
-    found = {name: raw[name] for name in ("url", "headers") if raw.get(name) is not None}
+    changes = {name: raw[name] for name in ("url", "headers") if raw.get(name) is not None}
     if raw.get("enabled") is not None:
-        found["enabled"] = int(raw["enabled"])
+        changes["enabled"] = int(raw["enabled"])
     if "secret" in raw and raw["secret"] != row["secret"]:
-        found["secret"] = raw["secret"]
-    return {name: value for name, value in found.items() if value != decode_row(row, "headers")[name]}
+        changes["secret"] = raw["secret"]
+    return {name: value for name, value in changes.items() if value != decode_row(row, "headers")[name]}
 
 
 def _find_webhook(db: Db, call: Call, webhook_id: str) -> Row:
@@ -138,11 +138,13 @@ def _view_webhook(row: Row, *, masked: bool = False) -> dict[str, Any]:
     }
 
 
-def _find_violations(call: Call, wanted: CreateWebhook | ModifyWebhook) -> list[Violation]:
+def _find_violations(call: Call, request: CreateWebhook | ModifyWebhook) -> list[Violation]:
     settings = call.lab.settings
-    cause = _url_problem(wanted.url, private=settings.allow_http_webhooks) if wanted.url is not None else None
-    found = [Violation(f"url: must be a public HTTPS URL{cause}")] if cause is not None else []
-    return found + _header_violations(wanted.headers or {}, settings.words.header("").lower())
+    cause = (
+        _url_problem(request.url, private=settings.allow_http_webhooks) if request.url is not None else None
+    )
+    violations = [Violation(f"url: must be a public HTTPS URL{cause}")] if cause is not None else []
+    return violations + _header_violations(request.headers or {}, settings.words.header("").lower())
 
 
 def _url_problem(url: str, *, private: bool) -> str | None:
@@ -177,11 +179,11 @@ def _read_host(url: str) -> str | None:
 
 def _read_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        found = ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host)
     except ValueError:
         return None
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return mapped or found
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
 
 def _is_private(host: str) -> bool:
@@ -192,15 +194,15 @@ def _is_private(host: str) -> bool:
 
 
 def _header_violations(headers: Mapping[str, str], own_prefix: str) -> list[Violation]:
-    found: list[Violation] = []
+    violations: list[Violation] = []
     if len(headers) > _HEADERS_MAX:
-        found.append(Violation(f"headers: at most {_HEADERS_MAX}", 422))
+        violations.append(Violation(f"headers: at most {_HEADERS_MAX}", 422))
     if len({name.lower() for name in headers}) != len(headers):
-        found.append(Violation("headers: a name is given twice", 422))
+        violations.append(Violation("headers: a name is given twice", 422))
     for name, value in headers.items():
         if cause := _header_problem(name, value, own_prefix):
-            found.append(Violation(f"headers: {name[:64]!r} {cause}", 422))
-    return found
+            violations.append(Violation(f"headers: {name[:64]!r} {cause}", 422))
+    return violations
 
 
 def _header_problem(name: str, value: str, own_prefix: str) -> str | None:

@@ -24,11 +24,11 @@ def add_delivery(
     experiment: Row,
     update_id: str,
     webhook_id: str | None,
-    at: datetime,
+    due_at: datetime,
     *,
     replay_of: int | None = None,
 ) -> None:
-    """Queue a delivery, due at lab time `at`; without `webhook_id`, to the experiment's own address.
+    """Queue a delivery, due at `due_at` of lab time; without `webhook_id`, to the experiment's own address.
 
     `replay_of` is the number of a delivery whose exact bytes are sent again.
     """
@@ -39,7 +39,7 @@ def add_delivery(
             "experiment_id": experiment["id"],
             "update_id": update_id,
             "webhook_id": webhook_id,
-            "due_at": at,
+            "due_at": due_at,
             "due_real": time.time(),
             "attempts": 0,
             "replay_of": replay_of,

@@ -54,7 +54,7 @@ def list_recipients(db: Db, experiment: Row) -> list[str | None]:
 
 
 def record_update(
-    db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime
+    db: Db, experiment: Row, kind: UpdateType, name: str, description: str, created_at: datetime
 ) -> None:
     """Write an update of an experiment, given as its whole row, and queue its webhook deliveries."""
     update_id = str(uuid.uuid4())
@@ -67,18 +67,20 @@ def record_update(
             "type": kind,
             "name": name,
             "description": description,
-            "created_at": at,
+            "created_at": created_at,
         },
     )
     for webhook_id in list_recipients(db, experiment):
-        outbox.add_delivery(db, experiment, update_id, webhook_id, at)
+        outbox.add_delivery(db, experiment, update_id, webhook_id, created_at)
 
 
-def move_experiment(db: Db, experiment: Row, status: ExperimentStatus, at: datetime, **further: Any) -> None:
+def move_experiment(
+    db: Db, experiment: Row, status: ExperimentStatus, moved_at: datetime, **further: Any
+) -> None:
     """Set an experiment's status, and further columns, and announce it."""
     db.update("experiments", experiment["id"], status=status, **further)
     title = status.replace("_", " ").capitalize()
-    record_update(db, experiment, "status_change", title, DESCRIPTIONS[status], at)
+    record_update(db, experiment, "status_change", title, DESCRIPTIONS[status], moved_at)
 
 
 def list_updates(call: Call) -> Answer:
@@ -89,8 +91,8 @@ def list_updates(call: Call) -> Answer:
 def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/updates, oldest first (service shapes)."""
     with call.lab.store.transaction() as db:
-        own = Sql("updates.experiment_id = ?", (experiment_of(db, call)["id"],))
-        return lists.make_page(call, IN_ORDER, _view_item, only=(own,))
+        condition = Sql("updates.experiment_id = ?", (experiment_of(db, call)["id"],))
+        return lists.make_page(call, IN_ORDER, _view_item, only=(condition,))
 
 
 def _view_item(row: Row) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def profile(
     values, vectors = np.linalg.eigh(hessian)
     reach = float(np.log(OPEN_FOLD))
     root = vectors / np.sqrt(np.maximum(values, 1e-12 * values.max()))
-    found = []
+    intervals = []
     rays, limits = [], []
     for function, limit in zip(functions, growth, strict=True):
         towards = root.T @ function
@@ -91,14 +91,14 @@ def profile(
         shift = (rays[number] * length[mine, None]) @ function
         ends = [_extreme(side * shift, ended[mine], reach) for side in (-1.0, 1.0)]
         centre = float(best @ function)
-        found.append(
+        intervals.append(
             LogInterval(
                 centre,
                 None if ends[0] is None else centre - ends[0],
                 None if ends[1] is None else centre + ends[1],
             )
         )
-    return tuple(found)
+    return tuple(intervals)
 
 
 def _extreme(shift: FloatArray, ended: np.ndarray, reach: float) -> float | None:

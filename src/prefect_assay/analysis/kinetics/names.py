@@ -75,8 +75,8 @@ class Index:
     @property
     def association_s(self) -> float | None:
         """When the dissociation starts, if the table of replicates has a column of this name with one value."""
-        found = {read_score(row.get("association_s", "")) for row in self.info} - {None}
-        return found.pop() if len(found) == 1 else None
+        times_s = {read_score(row.get("association_s", "")) for row in self.info} - {None}
+        return times_s.pop() if len(times_s) == 1 else None
 
     def unit(self, file: RawFile) -> str:
         """RU for SPR, else nm."""
@@ -86,8 +86,8 @@ class Index:
 
     def _name(self, stem: str) -> str:
         names = dict.fromkeys(row.get("name", "") for row in self.summary)
-        found = [name for name in names if name and _matches(stem, name)]
-        return found[0] if len(found) == 1 else stem
+        matches = [name for name in names if name and _matches(stem, name)]
+        return matches[0] if len(matches) == 1 else stem
 
 
 def read_index(files: PackageFiles) -> Index:

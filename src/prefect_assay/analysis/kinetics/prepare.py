@@ -121,13 +121,13 @@ def _short_noise(phases: Sequence[FloatArray], step_s: float, blanks: int) -> Sh
     """From windows of half a minute less their parabolas, without the start of each phase where the curves bend."""
     width, lag = max(12, int(_WINDOW_S / step_s)), max(1, round(1.0 / step_s))
     basis, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, width), 3))
-    found = []
+    covariances = []
     for values in phases:
         start = min(int(_BENT_S / step_s), values.shape[1] - width)
         for first in range(max(start, 0), values.shape[1] - width + 1, width):
             window = values[:, first : first + width]
             window = window - (window @ basis) @ basis.T
-            found += [
+            covariances += [
                 [
                     row @ row / (width - 3),
                     row[lag:] @ row[:-lag] / (width - lag),
@@ -135,13 +135,13 @@ def _short_noise(phases: Sequence[FloatArray], step_s: float, blanks: int) -> Sh
                 ]
                 for row in window
             ]
-    if not found:
+    if not covariances:
         return ShortNoise(1e-12, 0.0, 1.0)
-    total, first_lag, second_lag = np.mean(found, axis=0) / (1 + 1 / blanks if blanks else 1.0)
+    total, first_lag, second_lag = np.mean(covariances, axis=0) / (1 + 1 / blanks if blanks else 1.0)
     # A parabola also takes its share of the correlation.
     first_lag, second_lag = first_lag + 3 * total / width, second_lag + 3 * total / width
     total = max(float(total), 1e-18)
-    if first_lag < _CORRELATION_ERRORS * total / np.sqrt(len(found) * width):
+    if first_lag < _CORRELATION_ERRORS * total / np.sqrt(len(covariances) * width):
         return ShortNoise(total, 0.0, 1.0)
     ratio = float(np.clip(second_lag / first_lag, *_RATIO))
     part = min(float(first_lag) / ratio, 0.98 * total)

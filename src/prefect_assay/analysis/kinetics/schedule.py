@@ -53,15 +53,17 @@ class Schedule:
 def find_schedule(replicates: Iterable[Sequence[Curve]]) -> Schedule:
     """The schedule of all replicates of a package, each given as its curves with blanks."""
     curves = tuple(replicates)
-    found = sorted((item for each in curves if (item := _costs(each))), key=lambda item: -item[0])
-    if not found:
+    responses = sorted(
+        (item for replicate in curves if (item := _costs(replicate))), key=lambda item: -item[0]
+    )
+    if not responses:
         return Schedule(NOMINAL_ASSOCIATION_S)
-    samples = min(len(costs) for _, costs in found)
-    total = np.sum([costs[:samples] for _, costs in found[:_REPLICATES]], axis=0)
+    samples = min(len(costs) for _, costs in responses)
+    total = np.sum([costs[:samples] for _, costs in responses[:_REPLICATES]], axis=0)
     tens = np.arange(0.0, samples * _STEP_S, _TENS_S)
     at_tens = total[(tens / _STEP_S).astype(int)]
     start = float(tens[int(np.argmin(at_tens))])
-    turns = [turn for each in curves if (turn := _turn(each)) is not None]
+    turns = [turn for replicate in curves if (turn := _turn(replicate)) is not None]
     if turns:
         turn = float(np.median(turns))
         whole = float(_TENS_S * np.round(turn / _TENS_S))

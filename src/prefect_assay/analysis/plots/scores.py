@@ -48,10 +48,10 @@ def _is_measured(summary: DesignSummary) -> bool:
 
 
 def _is_score(cells: Sequence[str]) -> bool:
-    given = [cell for cell in cells if cell.strip().lower() not in _NOT_GIVEN]
+    filled = [cell for cell in cells if cell.strip().lower() not in _NOT_GIVEN]
     return (
-        None not in {read_score(cell) for cell in given}
-        and len({read_score(cell) for cell in given}) >= _VALUES
+        None not in {read_score(cell) for cell in filled}
+        and len({read_score(cell) for cell in filled}) >= _VALUES
     )
 
 

@@ -106,9 +106,9 @@ def _read_json(version: ArchivedVersion, path: str) -> Any:
 
 
 def _read_spec(version: ArchivedVersion) -> ExperimentSpec | None:
-    found = _read_json(version, "spec.json")
+    content = _read_json(version, "spec.json")
     try:
-        return ExperimentSpec.model_validate(found) if found else None
+        return ExperimentSpec.model_validate(content) if content else None
     except ValidationError:
         return None
 
@@ -132,8 +132,8 @@ def _find_page(url: str | None) -> str | None:
 
 
 def _find_order(version: ArchivedVersion, orders: Mapping[str, OrderFacts]) -> OrderFacts | None:
-    wanted = version.manifest.experiment_id
-    return next((facts for facts in orders.values() if facts.experiment_id == wanted), None)
+    experiment_id = version.manifest.experiment_id
+    return next((facts for facts in orders.values() if facts.experiment_id == experiment_id), None)
 
 
 def _read_raw(version: ArchivedVersion, name: str) -> dict[str, bytes]:

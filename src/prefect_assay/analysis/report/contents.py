@@ -99,17 +99,17 @@ def collect_contents(store: Store, prefix: str, campaign_id: str) -> CampaignCon
     plan_version = chosen_version(store, join_key(folder, PLAN_CODE))
     plan = read_plan(plan_version) if plan_version else None
     indices = {planned.order_key: planned.batch_index for planned in plan.experiments} if plan else {}
-    found = []
+    reported = []
     for code in _list_codes(store, folder):
         version = read_newest_version(store, join_key(folder, code))
         if version is not None:
-            found.append(reported_experiment(version, orders, indices))
-    if not found and plan is None:
+            reported.append(reported_experiment(version, orders, indices))
+    if not reported and plan is None:
         raise ArchiveError(
             f"{store.location(safe_prefix(prefix))} has nothing of campaign {campaign_id}; name a campaign of this "
             "archive, as `prefect-assay spending` lists them"
         )
-    experiments = sorted(found, key=_sort_key)
+    experiments = sorted(reported, key=_sort_key)
     done = {experiment.order.order_key for experiment in experiments if experiment.order}
     dates = [experiment.manifest.created_at for experiment in experiments]
     if plan_version is not None:
@@ -143,12 +143,12 @@ def _read_start(store: Store, prefix: str, campaign_id: str) -> tuple[Started | 
 
 def _list_codes(store: Store, folder: str) -> list[str]:
     """The experiments of a campaign's folder that have a version, as their folders are named."""
-    found = set()
+    codes = set()
     for key in store.keys(folder):
         code, version, *rest = [*key.removeprefix(f"{folder}/").split("/"), "", ""]
         if any(rest) and version_of(version) is not None:
-            found.add(code)
-    return sorted(found - CAMPAIGN_CODES)
+            codes.add(code)
+    return sorted(codes - CAMPAIGN_CODES)
 
 
 def _sort_key(experiment: ReportedExperiment) -> tuple[float, str]:

@@ -41,13 +41,15 @@ class Download(Model):
 
 def details_table(ranked: Sequence[DesignSummary], scores: Sequence[str]) -> Details:
     """All values that do not fit into the ranked table; of the designer's columns first `scores`, then those that differ."""
-    own = _list_shown_columns(ranked, scores)
+    attribute_titles = _list_shown_columns(ranked, scores)
     columns = [(title, cell) for title, cell in _COLUMNS if any(cell(design) for design in ranked)]
-    columns += [(title, _make_getter(title)) for title in own[:ATTRIBUTES_MAX]]
+    columns += [(title, _make_getter(title)) for title in attribute_titles[:ATTRIBUTES_MAX]]
     return Details(
         titles=tuple(title for title, _ in columns),
-        lines=tuple((each.name, tuple(cell(each) or EMPTY for _, cell in columns)) for each in ranked),
-        attributes_left_out=max(0, len(own) - ATTRIBUTES_MAX),
+        lines=tuple(
+            (summary.name, tuple(cell(summary) or EMPTY for _, cell in columns)) for summary in ranked
+        ),
+        attributes_left_out=max(0, len(attribute_titles) - ATTRIBUTES_MAX),
     )
 
 
@@ -64,7 +66,7 @@ def list_conditions(
         replicates = f"{few} per design" if few == many else f"{few} to {many} per design"
     else:
         replicates = f"{ordered or _REPLICATES} per design, as ordered"
-    found = [("Replicates", replicates)]
+    conditions = [("Replicates", replicates)]
     doses = Counter(
         curve.fit.concentrations_nM
         for curve in curves
@@ -73,13 +75,13 @@ def list_conditions(
     if doses:
         most, count = doses.most_common(1)[0]
         others = f"; {doses.total() - count} of {doses.total()} replicates differ" if len(doses) > 1 else ""
-        found.append(("Concentrations", f"{', '.join(f'{dose:g}' for dose in most)} nM{others}"))
+        conditions.append(("Concentrations", f"{', '.join(f'{dose:g}' for dose in most)} nM{others}"))
     elif experiment.spec and experiment.spec.antigen_concentrations:
-        given = ", ".join(f"{dose:g}" for dose in experiment.spec.antigen_concentrations)
-        found.append(("Concentrations", f"{given} nM, as ordered"))
+        concentrations = ", ".join(f"{dose:g}" for dose in experiment.spec.antigen_concentrations)
+        conditions.append(("Concentrations", f"{concentrations} nM, as ordered"))
     elif experiment.spec and ASSAY_TYPES[experiment.spec.experiment_type].concentrations_nM:
-        found.append(("Concentrations", "the laboratory's default; no raw curves say which"))
-    return tuple(found)
+        conditions.append(("Concentrations", "the laboratory's default; no raw curves say which"))
+    return tuple(conditions)
 
 
 def make_downloads(contents: CampaignContents, designs: Sequence[DesignSummary]) -> Iterator[Download]:

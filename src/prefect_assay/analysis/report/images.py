@@ -46,7 +46,9 @@ def experiment_images(
         ArchiveError: the experiment is not in the archive, or a file of it is unreadable or has changed.
     """
     contents = collect_contents(store, prefix, campaign_id)
-    experiment = next((each for each in contents.experiments if each.code == experiment_code), None)
+    experiment = next(
+        (reported for reported in contents.experiments if reported.code == experiment_code), None
+    )
     if experiment is None:
         return (), (), ()
     extras = Extras()

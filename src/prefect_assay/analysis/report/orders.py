@@ -41,18 +41,18 @@ class OrderFacts(Model):
 
 def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, OrderFacts], OpenMoney]:
     """The orders of a campaign by order key, and their money; a log that cannot be read is a note of the money."""
-    found: dict[str, OrderFacts] = {}
+    orders: dict[str, OrderFacts] = {}
     if known_archive_id(store, prefix) is None:  # reading a log would make another id
-        return found, OpenMoney()
+        return orders, OpenMoney()
     parts = []
     for ledgers in Ledgers.list_all(store, prefix):
         logs, notes = read_logs(ledgers, campaign_id)
         parts.append(of_logs(logs, notes))
         for ledger in logs:
             facts = _read_facts(ledger)
-            if ledger.order_key not in found or facts.experiment_id:
-                found[ledger.order_key] = facts
-    return found, merge_open_money(parts)
+            if ledger.order_key not in orders or facts.experiment_id:
+                orders[ledger.order_key] = facts
+    return orders, merge_open_money(parts)
 
 
 def _read_facts(ledger: OrderLedger) -> OrderFacts:

@@ -261,10 +261,10 @@ def _count_verdicts(curves: Iterable[CurveFigure]) -> dict[str, int]:
 
 
 def _list_versions() -> dict[str, str]:
-    found = {"Python": platform.python_version()}
+    versions = {"Python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -30,11 +30,11 @@ class DesignSequence(Model):
 
 def sequences_of(designs: Sequence[DesignSummary], ordered: Mapping[str, str]) -> tuple[DesignSequence, ...]:
     """The sequences in the order of the designs, each name once; then those that are ordered and have no result."""
-    residues = {each.name: ordered.get(each.name) or each.aa_string or "" for each in designs}
+    residues = {design.name: ordered.get(design.name) or design.aa_string or "" for design in designs}
     residues |= {name: value for name, value in ordered.items() if name not in residues}
     residues = {name: value.upper() for name, value in residues.items() if value}
-    parents = {each.name: parents_of(each.attributes) for each in designs}
-    measured = [each.name for each in designs if each.outcome in _MEASURED and each.name in residues]
+    parents = {design.name: parents_of(design.attributes) for design in designs}
+    measured = [design.name for design in designs if design.outcome in _MEASURED and design.name in residues]
     bases = dict.fromkeys(measured[:_COMPARED_MAX])
     return tuple(_describe_sequence(name, residues, parents.get(name, ()), bases) for name in residues)
 
@@ -59,34 +59,41 @@ def _describe_sequence(
     )
 
 
-def list_changes(base: str, own: str) -> str:
+def list_changes(base: str, sequence: str) -> str:
     """`A24G, W31F`; for another length the part that differs: `24-31: ADE to G` (numbers of the base, chains counted through)."""
-    base, own = base.replace(CHAIN_SEPARATOR, ""), own.replace(CHAIN_SEPARATOR, "")
-    if len(base) == len(own):
-        found = [f"{a}{at}{b}" for at, (a, b) in enumerate(zip(base, own, strict=True), start=1) if a != b]
-        more = [f"and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
-        return ", ".join([*found[:_LISTED], *more]) or "the same residues"
-    head, tail = _count_shared(base, own)
-    old, new = base[head : len(base) - tail], own[head : len(own) - tail]
+    base, sequence = base.replace(CHAIN_SEPARATOR, ""), sequence.replace(CHAIN_SEPARATOR, "")
+    if len(base) == len(sequence):
+        changes = [
+            f"{a}{position}{b}"
+            for position, (a, b) in enumerate(zip(base, sequence, strict=True), start=1)
+            if a != b
+        ]
+        more = [f"and {len(changes) - _LISTED} more"] if len(changes) > _LISTED else []
+        return ", ".join([*changes[:_LISTED], *more]) or "the same residues"
+    head, tail = _count_shared(base, sequence)
+    old, new = base[head : len(base) - tail], sequence[head : len(sequence) - tail]
     if not old:
         return f"{_shorten(new)} inserted after {head}"
     where = f"{head + 1}-{head + len(old)}" if len(old) > 1 else f"{head + 1}"
     return f"{where}: {_shorten(old)} to {_shorten(new)}" if new else f"{where}: {_shorten(old)} deleted"
 
 
-def _measure_distance(base: str, own: str) -> int:
+def _measure_distance(base: str, sequence: str) -> int:
     """How many residues differ; for another length, how long the differing part is."""
-    if len(base) == len(own):
-        return sum(map(str.__ne__, base, own))
-    head, tail = _count_shared(base, own)
-    return max(len(base), len(own)) - head - tail
+    if len(base) == len(sequence):
+        return sum(map(str.__ne__, base, sequence))
+    head, tail = _count_shared(base, sequence)
+    return max(len(base), len(sequence)) - head - tail
 
 
-def _count_shared(base: str, own: str) -> tuple[int, int]:
+def _count_shared(base: str, sequence: str) -> tuple[int, int]:
     """How many residues both begin and end with."""
-    shorter = min(len(base), len(own))
-    head = next((at for at in range(shorter) if base[at] != own[at]), shorter)
-    tail = next((at for at in range(shorter - head) if base[-1 - at] != own[-1 - at]), shorter - head)
+    shorter = min(len(base), len(sequence))
+    head = next((offset for offset in range(shorter) if base[offset] != sequence[offset]), shorter)
+    tail = next(
+        (offset for offset in range(shorter - head) if base[-1 - offset] != sequence[-1 - offset]),
+        shorter - head,
+    )
     return head, tail
 
 

@@ -62,14 +62,14 @@ def group_failures(summaries: Iterable[DesignSummary]) -> Iterator[Failure]:
     """One group per reason; a screen that reports binding has not failed."""
     listed = tuple(summaries)
     for outcome, (title, reason) in _FAILURES.items():
-        found = tuple(
+        designs = tuple(
             summary
             for summary in listed
             if summary.outcome is outcome
             and (outcome is not Outcome.BINDING or measures_affinity(summary.result_type))
         )
-        if found:
-            yield Failure(title=title, reason=reason, designs=found)
+        if designs:
+            yield Failure(title=title, reason=reason, designs=designs)
 
 
 def assay_line(contents: CampaignContents) -> str:

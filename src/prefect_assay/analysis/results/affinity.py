@@ -89,10 +89,10 @@ _ONE_GROUP: Final = re.compile(r"[<>≤≥=\s]*[1-9]\d{0,2}[.,]\d{3}")
 class UnclearAffinity(ValueError):
     """A column or a cell does not say which K_D it means. `at` is the position of the cell; None: the column."""
 
-    def __init__(self, problem: str, at: int | None = None) -> None:
+    def __init__(self, problem: str, position: int | None = None) -> None:
         super().__init__(problem)
         self.problem = problem
-        self.at = at
+        self.at = position
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,48 +285,50 @@ def _read_column(
         rows = [[*row[:value], cell, *row[value + 1 :]] for row, cell in zip(rows, cells, strict=True)]
     affinities = [NOTHING] * len(rows)
     filled: list[int] = []
-    for at, cell in enumerate(cells):
+    for position, cell in enumerate(cells):
         if read_call(cell.strip(" .()"), "kd").call is Call.DOES_NOT_BIND:
-            affinities[at] = Affinity(binds=False)
+            affinities[position] = Affinity(binds=False)
         elif not _is_empty(cell):
-            filled.append(at)
+            filled.append(position)
     title_unit = parse_kd_title(title)
     if chosen and title_unit and chosen != title_unit and filled:
         notes.append(f"{title} is read in {chosen}, as asked for, and not in {title_unit}")
     column_unit = chosen or title_unit or None
     if column_unit is None:
-        notes += _take_for_molar(title, [rows[at] for at in filled], columns)
-    quantities = {at: _read_cell(title, rows[at], columns, column_unit, at) for at in filled}
+        notes += _take_for_molar(title, [rows[position] for position in filled], columns)
+    quantities = {
+        position: _read_cell(title, rows[position], columns, column_unit, position) for position in filled
+    }
     exact = [quantity.value for quantity in quantities.values() if quantity.qualifier is None]
     if chosen is None and exact and min(exact) < _TIGHTEST and max(exact) > _ORDINARY:
         raise UnclearAffinity(
             f"the values of {title} are from {min(exact):.3g} to {max(exact):.3g} M: some seem to be in another unit; write "
             "all in one unit"
         )
-    for at, quantity in quantities.items():
-        affinities[at] = Affinity(quantity.value, quantity.qualifier)
+    for position, quantity in quantities.items():
+        affinities[position] = Affinity(quantity.value, quantity.qualifier)
     return affinities
 
 
 def _read_cell(
-    title: str, row: Sequence[str], columns: AffinityColumns, unit: str | None, at: int
+    title: str, row: Sequence[str], columns: AffinityColumns, unit: str | None, position: int
 ) -> Quantity:
     """The K_D of a filled cell, with the unit and the sign of its row; without any unit in M, not yet judged."""
     cell = row[columns.values[0]].strip()
     row_unit = _get_row_unit(row, columns)
     if row_unit and find_unit_factor(KD, row_unit) is None:
-        raise UnclearAffinity(f"the unit is {row_unit[:40]!r}; write one of {', '.join(KD.shown)}", at)
+        raise UnclearAffinity(f"the unit is {row_unit[:40]!r}; write one of {', '.join(KD.shown)}", position)
     sign = "" if columns.limit is None else row[columns.limit].strip().strip("'\"")
     if _is_empty(sign) or sign.casefold() in _EXACT:
         sign = ""
     elif sign not in SIGNS:
-        raise UnclearAffinity(f"the qualifier is {sign[:40]!r}; write < or >, or leave it empty", at)
+        raise UnclearAffinity(f"the qualifier is {sign[:40]!r}; write < or >, or leave it empty", position)
     quantity = read_quantity(cell, unit=row_unit or unit, qualifier=sign)
     if isinstance(quantity, Quantity):
         return quantity
     raise UnclearAffinity(
         f"{title} is {quantity.reason}; write a number, with < or > for a limit, NB for no binding, or leave the cell empty",
-        at,
+        position,
     )
 
 
@@ -371,7 +373,9 @@ def _read_bare_number(cell: str) -> float | None:
 
 def _read_decimal_commas(title: str, cells: Sequence[str]) -> list[str]:
     """The cells of a table with semicolons, with points for decimal commas; UnclearAffinity if all may be thousands."""
-    marked = [(at, cell.strip()) for at, cell in enumerate(cells) if re.search(r"\d[.,]|[.,]\d", cell)]
+    marked = [
+        (position, cell.strip()) for position, cell in enumerate(cells) if re.search(r"\d[.,]|[.,]\d", cell)
+    ]
     if marked and all(_ONE_GROUP.fullmatch(cell) for _, cell in marked):
         raise UnclearAffinity(
             f"{title} has a number that may be meant in thousands or with three decimals; write it without separators of "

@@ -61,9 +61,12 @@ def expects_binding(
 
 def list_controls(designs: Iterable[DesignSummary]) -> tuple[Control, ...]:
     """The controls of all experiments, those that failed first."""
-    found = [_judge_control(design) for design in designs if design.control]
+    controls = [_judge_control(design) for design in designs if design.control]
     return tuple(
-        sorted(found, key=lambda each: (each.as_expected is not False, each.name, each.experiment_code))
+        sorted(
+            controls,
+            key=lambda control: (control.as_expected is not False, control.name, control.experiment_code),
+        )
     )
 
 

@@ -57,16 +57,16 @@ def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
     header = lines[0] if lines else []
     if missing := sorted(_REQUIRED - set(header)):
         raise InputError(f"not a results table: these columns are missing: {', '.join(missing)}")
-    found = []
+    rows = []
     for number, cells in enumerate(lines[1:], start=1):
         try:
-            found.append(read_row(dict(zip(header, cells, strict=True))))
+            rows.append(read_row(dict(zip(header, cells, strict=True))))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise InputError(f"row {number}, column {first['loc'][0]}: {first['msg']}") from None
         except ValueError:
             raise InputError(f"row {number} has {len(cells)} cells, the header {len(header)}") from None
-    return tuple(found)
+    return tuple(rows)
 
 
 def read_content(source: str | bytes | Path) -> bytes:

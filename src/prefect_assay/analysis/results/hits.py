@@ -97,12 +97,12 @@ _OTHERS: Final = {
 
 def count_hits(designs: Iterable[DesignSummary]) -> Tally:
     """Count the designs of a table, each by what its own assay measures; a design with several measurements counts once."""
-    own = [design for design in join_repeats(designs) if not design.control]
-    hits = [hit for design in own if (hit := is_hit(design, find_objective(design))) is not None]
+    candidates = [design for design in join_repeats(designs) if not design.control]
+    hits = [hit for design in candidates if (hit := is_hit(design, find_objective(design))) is not None]
     return Tally(
         rate=HitRate(sum(hits), len(hits)),
-        binds=any(design.kd_M is not None or design.binding for design in own),
-        outcomes=Counter(design.outcome for design in own),
+        binds=any(design.kd_M is not None or design.binding for design in candidates),
+        outcomes=Counter(design.outcome for design in candidates),
     )
 
 
@@ -143,12 +143,12 @@ def is_hit(
 
 def _reaches(value: float, qualifier: str | None, limit: float, *, low: bool) -> bool | None:
     """Whether a value reaches the hit limit; `low`: a lower one is better. None if it is a limit that leaves this open."""
-    signed, wanted = (-value, -limit) if low else (value, limit)
+    signed, threshold = (-value, -limit) if low else (value, limit)
     if qualifier is None:
-        return signed >= wanted
+        return signed >= threshold
     if (qualifier == "<") is low:  # at least so good
-        return True if signed >= wanted else None
-    return False if signed <= wanted else None
+        return True if signed >= threshold else None
+    return False if signed <= threshold else None
 
 
 def _is_called_hit(design: DesignSummary, objective: Objective) -> bool | None:
@@ -184,14 +184,14 @@ def find_limit(design: DesignSummary, objective: Objective) -> tuple[float, int]
 def _get_value(design: DesignSummary, objective: Objective) -> float | None:
     match objective:
         case Objective.AFFINITY:
-            found = design.kd_M / _NM if design.kd_M and design.outcome is Outcome.MEASURED else None
+            value = design.kd_M / _NM if design.kd_M and design.outcome is Outcome.MEASURED else None
         case Objective.MELTING:
-            found = design.tm_C
+            value = design.tm_C
         case Objective.EXPRESSION:
-            found = design.concentration_nM
+            value = design.concentration_nM
         case _:
             assert_never(objective)
-    return finite_or_none(found)
+    return finite_or_none(value)
 
 
 def _get_qualifier(design: DesignSummary, objective: Objective) -> str | None:

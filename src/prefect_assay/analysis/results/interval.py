@@ -72,17 +72,19 @@ def pool_scatter(
     A design that scatters clearly more than all others is left out. Those of `earlier` campaigns count, unless they scatter
     clearly less or more than these.
     """
-    own, before = _pool_alike(designs), _pool_alike(earlier)
-    if own is None or before is None:
-        return own or (before and Scatter(before.variance, before.freedom, before.designs, before.designs))
-    ratio = own.variance / before.variance if before.variance else math.inf
-    if not _is_larger(ratio, own.freedom, before.freedom) and not _is_larger(
-        1 / ratio if ratio else math.inf, before.freedom, own.freedom
+    current, before = _pool_alike(designs), _pool_alike(earlier)
+    if current is None or before is None:
+        return current or (
+            before and Scatter(before.variance, before.freedom, before.designs, before.designs)
+        )
+    ratio = current.variance / before.variance if before.variance else math.inf
+    if not _is_larger(ratio, current.freedom, before.freedom) and not _is_larger(
+        1 / ratio if ratio else math.inf, before.freedom, current.freedom
     ):
-        freedom = own.freedom + before.freedom
-        squares = own.variance * own.freedom + before.variance * before.freedom
-        return Scatter(squares / freedom, freedom, own.designs + before.designs, before.designs)
-    return own
+        freedom = current.freedom + before.freedom
+        squares = current.variance * current.freedom + before.variance * before.freedom
+        return Scatter(squares / freedom, freedom, current.designs + before.designs, before.designs)
+    return current
 
 
 def average_values(values: Sequence[float], scatter: Scatter | None) -> Mean:
@@ -123,9 +125,9 @@ def compute_student_t(freedom: int) -> float:
 
 def find_averaged(kd: float, replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
     """The replicates whose arithmetic or geometric mean is `kd` (M): of one class, else all; or none."""
-    found = list_measured(replicates)
-    classes = [tuple(row for row in found if row.binding_strength == word) for word in _CLASSES]
-    for rows in (*classes, found):
+    measured = list_measured(replicates)
+    classes = [tuple(row for row in measured if row.binding_strength == word) for word in _CLASSES]
+    for rows in (*classes, measured):
         values = [row.kd_M for row in rows if row.kd_M]
         if values and any(
             math.isclose(mean, kd, rel_tol=_SAME_MEAN)
@@ -171,22 +173,30 @@ def join_values(
         return mean, None, doubts if limits else ()
     if len(exact) == limits or len(by_sign) != 1:
         return None, None, doubts or ((f"the {noun} are limits on both sides",) if limits else ())
-    ((sign, found),) = by_sign.items()
-    return (min if sign == ">" else max)(found), sign, doubts
+    ((sign, bounds),) = by_sign.items()
+    return (min if sign == ">" else max)(bounds), sign, doubts
 
 
 def find_fitted_interval(kd: float, curves: Sequence[ReplicateKinetics]) -> Interval:
     """The uncertainty of the only replicate's fit, if it holds `kd` (M): else it would be that of another value."""
     fit = curves[0].fit if len(curves) == 1 else None
-    found = fit.kd_uncertainty_M if fit is not None else None
-    return (found.low, found.high) if found is not None and _holds(found, kd) else (None, None)
+    uncertainty = fit.kd_uncertainty_M if fit is not None else None
+    return (
+        (uncertainty.low, uncertainty.high)
+        if uncertainty is not None and _holds(uncertainty, kd)
+        else (None, None)
+    )
 
 
 def find_fitted_limit(curves: Sequence[ReplicateKinetics]) -> tuple[str, float] | None:
     """The sign and the K_D (M) that the curves of most replicates only bound: the widest bound; None where they give a value."""
     fits = [part.fit.kd_uncertainty_M for part in curves if part.fit is not None]
-    highs = [each.high for each in fits if each.low is None and each.high is not None]
-    lows = [each.low for each in fits if each.high is None and each.low is not None]
+    highs = [
+        uncertainty.high for uncertainty in fits if uncertainty.low is None and uncertainty.high is not None
+    ]
+    lows = [
+        uncertainty.low for uncertainty in fits if uncertainty.high is None and uncertainty.low is not None
+    ]
     if 2 * len(highs) > len(fits):
         return "<", max(highs)
     return (">", min(lows)) if 2 * len(lows) > len(fits) else None

@@ -130,10 +130,10 @@ class _Designs:
         shown = self._shown_residues(entry)
         if shown is None:
             return False
-        own = _list_letters(design.aa_string)
-        return not has_chains_of(shown, own) or any(
-            has_chains_of(other, own) and has_chains_of(shown, other)
-            for other in self._known_residues - {own}
+        residues = _list_letters(design.aa_string)
+        return not has_chains_of(shown, residues) or any(
+            has_chains_of(other, residues) and has_chains_of(shown, other)
+            for other in self._known_residues - {residues}
         )
 
     def _shown_residues(self, entry: ResultEntry) -> str | None:
@@ -182,9 +182,9 @@ def _name_unmatched(
             proteins[entry.name].add(_list_letters(entry.aa_string))
     uses = Counter({name: len(shown) for name, shown in proteins.items()})
 
-    def own(place: Place, entry: ResultEntry) -> str:
+    def choose_name(place: Place, entry: ResultEntry) -> str:
         if entry.name and entry.name not in taken and place not in refused and uses[entry.name] <= 1:
             return entry.name
         return f"{entry.name or 'unmatched'} [{results[place[0]].id}/{place[1] + 1}]"
 
-    return {place: own(place, entry) for place, entry in rest.items()}
+    return {place: choose_name(place, entry) for place, entry in rest.items()}

@@ -79,27 +79,27 @@ def make_ranked_table(
         width: characters that all columns fit in; None: a page that scrolls.
     """
     shown = designs[:limit]
-    several = len({each.campaign_id for each in shown}) > 1
-    own: list[tuple[str, Callable[[DesignSummary], str]]] = [
+    several = len({design.campaign_id for design in shown}) > 1
+    formatters: list[tuple[str, Callable[[DesignSummary], str]]] = [
         (_find_value_title(shown), format_value),
         ("95 % interval", format_interval),
         ("Laboratory", format_laboratory_value if _has_differing_laboratory(shown) else lambda _: ""),
         ("Fold", format_design_fold),
         ("Verdict", format_verdict_and_doubt),
-        ("Campaign", lambda each: each.campaign_id),
-        ("Target", lambda each: _shorten_name(each.target or "", _TARGET_MAX)),
-        ("Source", lambda each: make_one_line(each.data_source or "")),
+        ("Campaign", lambda design: design.campaign_id),
+        ("Target", lambda design: _shorten_name(design.target or "", _TARGET_MAX)),
+        ("Source", lambda design: make_one_line(design.data_source or "")),
     ]
     left = {"Campaign"} if not several else set()
-    left |= {"Target"} if len({each.target for each in shown}) < 2 else set()  # noqa: PLR2004  one is a constant
-    left |= {"Source"} if len({each.data_source for each in shown}) < 2 else set()  # noqa: PLR2004  likewise
+    left |= {"Target"} if len({design.target for design in shown}) < 2 else set()  # noqa: PLR2004  one is a constant
+    left |= {"Source"} if len({design.data_source for design in shown}) < 2 else set()  # noqa: PLR2004  likewise
     columns = {
-        title: [cell(each) for each in shown]
-        for title, cell in own
-        if title not in left and (cell is format_value or any(cell(each) for each in shown))
+        title: [cell(design) for design in shown]
+        for title, cell in formatters
+        if title not in left and (cell is format_value or any(cell(design) for design in shown))
     }
     places = _list_places(designs)[: len(shown)]
-    ranks = [_format_rank(place, each) for place, each in zip(places, shown, strict=True)]
+    ranks = [_format_rank(place, design) for place, design in zip(places, shown, strict=True)]
     room = _NAME_MAX
     if width is not None:
         for title in _GIVES_WAY:
@@ -112,8 +112,8 @@ def make_ranked_table(
         title=_make_title(shown),
         titles=("#", "Design", *columns),
         lines=tuple(
-            RankedDesign(place=place, design=each, cells=(rank, name, *line))
-            for place, each, rank, name, line in zip(places, shown, ranks, names, lines, strict=True)
+            RankedDesign(place=place, design=design, cells=(rank, name, *line))
+            for place, design, rank, name, line in zip(places, shown, ranks, names, lines, strict=True)
         ),
         left_out=len(designs) - len(shown),
         notes=tuple(_list_notes(shown, columns)),
@@ -261,17 +261,17 @@ def describe_outcomes(designs: Sequence[DesignSummary]) -> str:
 
     Controls do not count, and failed ones are named. The rate is that of `count_hits`.
     """
-    own = [each for each in designs if not each.control]
-    if not own:
+    candidates = [design for design in designs if not design.control]
+    if not candidates:
         return ""
-    best = own[0]
-    parts = [count_hits(own).words]
+    best = candidates[0]
+    parts = [count_hits(candidates).words]
     parts += [f"best {format_best(best)} ({make_one_line(best.name)})"] if has_number(best) else []
-    parts += ["simulated"] if all(each.simulated for each in own) else []
-    failed = [each for each in list_controls(designs) if each.as_expected is False]
+    parts += ["simulated"] if all(design.simulated for design in candidates) else []
+    failed = [design for design in list_controls(designs) if design.as_expected is False]
     if len(failed) > 1:
         parts.append(
-            f"{len(failed)} controls failed: {listed([make_one_line(each.name) for each in failed], 3)}"
+            f"{len(failed)} controls failed: {listed([make_one_line(design.name) for design in failed], 3)}"
         )
     elif failed:
         parts.append(f"a control failed: {make_one_line(failed[0].sentence)}")
@@ -290,21 +290,21 @@ def _find_value_title(designs: Sequence[DesignSummary]) -> str:
 def _has_differing_laboratory(designs: Sequence[DesignSummary]) -> bool:
     """Whether the laboratory's value is another one than the mean over all replicates, for any design."""
     return any(
-        each.kd_M is not None
-        and each.replicates
-        and (each.replicates_reported != each.replicates or each.qualifier != each.reported_qualifier)
-        for each in designs
+        design.kd_M is not None
+        and design.replicates
+        and (design.replicates_reported != design.replicates or design.qualifier != design.reported_qualifier)
+        for design in designs
     )
 
 
 def _list_places(designs: Iterable[DesignSummary]) -> list[int | None]:
-    found: list[int | None] = []
+    places: list[int | None] = []
     place = 0
-    for each in designs:
-        counts = each.outcome in HAS_RESULT and not each.control
+    for design in designs:
+        counts = design.outcome in HAS_RESULT and not design.control
         place += counts
-        found.append(place if counts else None)
-    return found
+        places.append(place if counts else None)
+    return places
 
 
 def _format_rank(place: int | None, design: DesignSummary) -> str:
@@ -313,16 +313,16 @@ def _format_rank(place: int | None, design: DesignSummary) -> str:
 
 def _shorten_names(designs: Sequence[DesignSummary], room: int) -> list[str]:
     """The names, shortened in the middle; two that would be alike end in a digest. A star marks simulated ones among others."""
-    mixed = len({each.simulated for each in designs}) > 1
+    mixed = len({design.simulated for design in designs}) > 1
     room -= len(_STAR) if mixed else 0
-    flat = [make_one_line(each.name) for each in designs]
+    flat = [make_one_line(design.name) for design in designs]
     counts = Counter(_shorten_name(name, room) for name in {*flat})
-    found = []
-    for name, each in zip(flat, designs, strict=True):
+    names = []
+    for name, design in zip(flat, designs, strict=True):
         short = _shorten_name(name, room)
-        found.append(cut(name, room) if counts[short] > 1 else short)
-        found[-1] += _STAR if mixed and each.simulated else ""
-    return found
+        names.append(cut(name, room) if counts[short] > 1 else short)
+        names[-1] += _STAR if mixed and design.simulated else ""
+    return names
 
 
 def _shorten_name(text: str, longest: int) -> str:
@@ -334,42 +334,42 @@ def _shorten_name(text: str, longest: int) -> str:
 
 def _make_title(designs: Sequence[DesignSummary]) -> str:
     def only(values: Iterable[str | None]) -> str:
-        found = {value for value in values if value}
-        return found.pop() if len(found) == 1 else ""
+        texts = {value for value in values if value}
+        return texts.pop() if len(texts) == 1 else ""
 
-    kind = only(each.result_type for each in designs)
-    target = only(each.target for each in designs) if all(each.target for each in designs) else ""
+    kind = only(design.result_type for design in designs)
+    target = only(design.target for design in designs) if all(design.target for design in designs) else ""
     code, campaign = (
-        only(each.experiment_code for each in designs),
-        only(each.campaign_id for each in designs),
+        only(design.experiment_code for design in designs),
+        only(design.campaign_id for design in designs),
     )
     known = find_assay_type(kind)
     words = known.title if known else kind
     parts = [campaign, f"{words}{f' against {target}' if target else ''}", code]
-    if designs and all(each.simulated for each in designs):
+    if designs and all(design.simulated for design in designs):
         parts.append("simulated")
     return ", ".join(make_one_line(part) for part in parts if part)
 
 
 def _list_notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterator[str]:
-    if any(each.replicates_averaged for each in designs):
+    if any(design.replicates_averaged for design in designs):
         yield "K_D: geometric mean of all replicates, or a limit (<, >)."
     if "Laboratory" in columns:
         yield "Laboratory: its own mean (of how many of the replicates)."
-    if any(each.group for each in designs):
+    if any(design.group for design in designs):
         yield f"A, B: {GROUPS}."
-    references = sorted({each.reference for each in designs if each.reference})
+    references = sorted({design.reference for design in designs if design.reference})
     if references and "Fold" in columns:
         yield f"Fold: tighter than {', '.join(_shorten_name(name, _NAME_MAX) for name in references)}."
-    if any(each.control for each in designs):
+    if any(design.control for design in designs):
         yield "ctl: control."
-    if len({each.simulated for each in designs}) > 1:
+    if len({design.simulated for design in designs}) > 1:
         yield "*: simulated, from a local lab."
     if any(map(is_made_up, designs)):
         which = f"Source {' or '.join(sorted(MADE_UP))}: the" if "Source" in columns else "The"
         yield f"{which} lab made these values up, and they say nothing about real proteins."
-    if any(each.extrapolated for each in designs):
+    if any(design.extrapolated for design in designs):
         yield f"{EXTRAPOLATED}: K_D is above the highest concentration that was measured."
-    doubts = dict.fromkeys(doubt for each in designs for doubt in each.doubts)
+    doubts = dict.fromkeys(doubt for design in designs for doubt in design.doubts)
     if doubts:
         yield f"!: in doubt; {'; '.join(map(make_one_line, doubts))}."

@@ -27,35 +27,35 @@ def assign_groups(ranked: Sequence[Ranked]) -> tuple[DesignSummary, ...]:
     A group begins with the first design that is worse than the first of the group before, beyond the scatter (95 %). There are
     no groups over several targets, and none where no scatter is known. Controls have none.
     """
-    summaries = [each.summary for each in ranked]
-    compared = [each for each in ranked if not each.summary.control]
-    found: dict[int, str] = {}
+    summaries = [design.summary for design in ranked]
+    compared = [design for design in ranked if not design.summary.control]
+    letters: dict[int, str] = {}
     for members in (
         [
-            each
-            for each in compared
-            if each.summary.outcome is Outcome.MEASURED and each.summary.kd_M is not None
+            design
+            for design in compared
+            if design.summary.outcome is Outcome.MEASURED and design.summary.kd_M is not None
         ],
-        [each for each in compared if each.summary.kd_M is None and each.tm is not None],
+        [design for design in compared if design.summary.kd_M is None and design.tm is not None],
     ):
-        kinds = {(each.summary.target, each.summary.result_type) for each in members}
-        known = any(mean.error for each in members if (mean := each.log_kd or each.tm))
+        kinds = {(design.summary.target, design.summary.result_type) for design in members}
+        known = any(mean.error for design in members if (mean := design.log_kd or design.tm))
         if len(members) >= _FEWEST and len(kinds) == 1 and known:
-            found |= _number_groups(members)
+            letters |= _number_groups(members)
     return tuple(
-        summary.model_copy(update={"group": found[id(summary)]}) if id(summary) in found else summary
+        summary.model_copy(update={"group": letters[id(summary)]}) if id(summary) in letters else summary
         for summary in summaries
     )
 
 
 def _number_groups(members: Iterable[Ranked]) -> dict[int, str]:
-    found: dict[int, str] = {}
+    letters: dict[int, str] = {}
     first, number = None, -1
-    for each in members:
-        if first is None or _is_worse(each, first):
-            first, number = each, number + 1
-        found[id(each.summary)] = _make_letters(number)
-    return found
+    for design in members:
+        if first is None or _is_worse(design, first):
+            first, number = design, number + 1
+        letters[id(design.summary)] = _make_letters(number)
+    return letters
 
 
 def _is_worse(design: Ranked, than: Ranked) -> bool:

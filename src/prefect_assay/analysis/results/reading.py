@@ -23,7 +23,7 @@ def read_results(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tupl
     Two results never share an id: where a service gives one to several, the next ones are `r-1-2`, `r-1-3`. One without an id
     has its number.
     """
-    found: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     lines: list[str] = []
     of_id: dict[str, list[Result]] = {}
     bodies = {name: _parse_answer(raw) for name, raw in answers.items()}
@@ -32,18 +32,18 @@ def read_results(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tupl
         if not rows:
             lines.append(f"raw/{name} has no {'list' if rows is None else 'rows'} of results")
         for number, row in enumerate(rows or (), start=1):
-            result = _read_result(row, len(found) + 1)
+            result = _read_result(row, len(results) + 1)
             if result is None:
                 lines.append(f"raw/{name}, row {number}: cannot be read")
             elif not any(_is_same_result(result, one) for one in of_id.get(result.id, ())):
                 of_id.setdefault(result.id, []).append(result)
-                own = next(one for one in _make_ids(result.id) if one not in found)
-                found[own] = result.model_copy(update={"id": own})
+                result_id = next(one for one in _make_ids(result.id) if one not in results)
+                results[result_id] = result.model_copy(update={"id": result_id})
                 if not result.summary and not isinstance(row.get("summary"), list):
                     lines.append(
-                        f"raw/{name}, row {number}: result {own} has no summary of a known shape; {_UNREAD}"
+                        f"raw/{name}, row {number}: result {result_id} has no summary of a known shape; {_UNREAD}"
                     )
-    return tuple(found.values()), (*lines, *_describe_rest(bodies))
+    return tuple(results.values()), (*lines, *_describe_rest(bodies))
 
 
 def read_sequence_names(answers: Iterable[bytes]) -> dict[str, str]:
@@ -76,11 +76,11 @@ def _find_rows(body: Any) -> list[Any] | None:
 def _read_result(row: Any, number: int) -> Result | None:
     if not isinstance(row, dict):
         return None
-    own = row["id"] if row.get("id") is not None else f"row-{number}"
+    result_id = row["id"] if row.get("id") is not None else f"row-{number}"
     summary = row.get("summary")
     try:
         return Result.model_validate(
-            {**row, "id": own, "summary": summary if isinstance(summary, list) else []}
+            {**row, "id": result_id, "summary": summary if isinstance(summary, list) else []}
         )
     except ValidationError:
         return None
@@ -95,9 +95,9 @@ def _is_same_result(one: Result, other: Result) -> bool:
     return first == second
 
 
-def _make_ids(own: str) -> Iterable[str]:
-    yield own
-    yield from (f"{own}-{number}" for number in count(2))
+def _make_ids(result_id: str) -> Iterable[str]:
+    yield result_id
+    yield from (f"{result_id}-{number}" for number in count(2))
 
 
 def _describe_rest(bodies: Mapping[str, Any]) -> list[str]:

@@ -100,11 +100,11 @@ def summarize(
     scatters = pool_scatters(rows, earlier)
     made = [
         _summarize_design(
-            _take_latest_of_kinds(found),
+            _take_latest_of_kinds(summary_rows),
             replicates,
             scatters,
             analyses=analyses,
-            own={
+            context={
                 "target": targets.get(code),
                 "price_cents": finite_or_none(prices.get(code)),
                 "attributes": dict(attributes.get(name, {})),
@@ -113,27 +113,27 @@ def summarize(
             },
             highest_molar=highest_molar.get(code),
         )
-        for (name, code), found in sorted(entries.items())
+        for (name, code), summary_rows in sorted(entries.items())
     ]
-    made.sort(key=lambda each: get_sort_key(each.summary))
+    made.sort(key=lambda ranked: get_sort_key(ranked.summary))
     return compare_with_controls(assign_groups(made))
 
 
 def pool_scatters(rows: Iterable[ResultRow], earlier: Iterable[ResultRow] = ()) -> Scatters:
     """The scatter between the replicates of a campaign's designs, and of earlier campaigns."""
-    own, before = _group_by_place(rows), _group_by_place(earlier)
+    current, before = _group_by_place(rows), _group_by_place(earlier)
     return Scatters(
-        log_kd=pool_scatter(map(_list_log_kds, own.values()), map(_list_log_kds, before.values())),
-        tm_C=pool_scatter(map(_list_tms, own.values()), map(_list_tms, before.values())),
+        log_kd=pool_scatter(map(_list_log_kds, current.values()), map(_list_log_kds, before.values())),
+        tm_C=pool_scatter(map(_list_tms, current.values()), map(_list_tms, before.values())),
     )
 
 
 def _group_by_place(rows: Iterable[ResultRow]) -> dict[_Place, list[ResultRow]]:
-    found: defaultdict[_Place, list[ResultRow]] = defaultdict(list)
+    groups: defaultdict[_Place, list[ResultRow]] = defaultdict(list)
     for row in rows:
         if row.level is Level.REPLICATE:
-            found[_get_place(row)].append(row)
-    return found
+            groups[_get_place(row)].append(row)
+    return groups
 
 
 def _get_place(row: ResultRow) -> _Place:
@@ -183,13 +183,13 @@ def _summarize_design(
     scatters: Scatters,
     *,
     analyses: Mapping[str, PackageAnalysis],
-    own: Mapping[str, Any],
+    context: Mapping[str, Any],
     highest_molar: float | None,
 ) -> Ranked:
     row = entries[0]
-    found = [analyses[entry.result_id] for entry in entries if entry.result_id in analyses]
-    curves = [part for analysis in found for part in analysis.kinetics if part.name == row.name]
-    melts = [part for analysis in found for part in analysis.melting if part.name == row.name]
+    packages = [analyses[entry.result_id] for entry in entries if entry.result_id in analyses]
+    curves = [part for analysis in packages for part in analysis.kinetics if part.name == row.name]
+    melts = [part for analysis in packages for part in analysis.melting if part.name == row.name]
     verdict, reasons = combine_verdicts([*curves, *melts])
     measurements = replicates.get(_get_place(row), ())
     binding, log_kd = _summarize_binding(row, measurements, curves, scatters.log_kd)
@@ -213,11 +213,11 @@ def _summarize_design(
         "verdict": verdict,
         "reasons": reasons,
         "doubts": doubts,
-        "expects_binding": expects_binding(row.control, extra, own["attributes"]),
+        "expects_binding": expects_binding(row.control, extra, context["attributes"]),
         "data_source": next((word for entry in entries if (word := _find_data_source(entry))), None),
         "aa_string": next((entry.aa_string for entry in entries if entry.aa_string), None),
     }
-    design = DesignSummary.model_validate({**values, **binding, **temperature, **own})
+    design = DesignSummary.model_validate({**values, **binding, **temperature, **context})
     marks = {
         "extrapolated": _is_extrapolated(design, [row, *measurements], curves, highest_molar),
         "simulated": design.simulated or is_made_up(design),
@@ -284,12 +284,12 @@ def _read_stated_kd(
     scatter: Scatter | None,
 ) -> tuple[dict[str, Any], Mean | None]:
     """K_D with its qualifier and interval, and its mean over the replicates (log10 M) where it is one."""
-    found = list_measured(replicates)
-    exact = [each for each in found if each.qualifier is None]
-    if (limit := _find_kd_limit(row, found, curves)) is not None:
+    measured = list_measured(replicates)
+    exact = [replicate for replicate in measured if replicate.qualifier is None]
+    if (limit := _find_kd_limit(row, measured, curves)) is not None:
         return {"kd_M": limit[1], "qualifier": limit[0]}, None
-    if exact and len(exact) == len(found):
-        mean = average_values([math.log10(each.kd_M) for each in exact if each.kd_M], scatter)
+    if exact and len(exact) == len(measured):
+        mean = average_values([math.log10(replicate.kd_M) for replicate in exact if replicate.kd_M], scatter)
         low, high = map(_raise_ten, mean.interval)
         if mean.error is None:
             low, high = find_fitted_interval(
@@ -299,14 +299,16 @@ def _read_stated_kd(
         values = {"kd_M": 10**mean.value, "replicates_averaged": mean.count, "doubts": doubts}
         return {**values, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, mean
     kd = _take_positive(row.kd_M) or _read_apparent(row)
-    if found:  # some are limits
-        said: tuple[str, ...] = (
-            f"{len(found) - len(exact)} of {len(found)} replicates are limits, so there is no mean over all",
+    if measured:  # some are limits
+        limit_doubts: tuple[str, ...] = (
+            f"{len(measured) - len(exact)} of {len(measured)} replicates are limits, so there is no mean over all",
         )
         sign = None
         if kd is None:
-            kd, sign, said = join_values(((each.kd_M, each.qualifier) for each in found), by_factors=True)
-        return {"kd_M": kd, "qualifier": sign, "doubts": said}, None
+            kd, sign, limit_doubts = join_values(
+                ((replicate.kd_M, replicate.qualifier) for replicate in measured), by_factors=True
+            )
+        return {"kd_M": kd, "qualifier": sign, "doubts": limit_doubts}, None
     if kd is None:
         return {}, None
     low, high = find_fitted_interval(kd, curves)
@@ -314,7 +316,7 @@ def _read_stated_kd(
 
 
 def _find_kd_limit(
-    row: ResultRow, found: Sequence[ResultRow], curves: Sequence[ReplicateKinetics]
+    row: ResultRow, measured: Sequence[ResultRow], curves: Sequence[ReplicateKinetics]
 ) -> tuple[str, float] | None:
     """The limit that K_D is only known by, with its sign: of the curves, of the laboratory, or of all replicates."""
     if (bound := find_fitted_limit(curves)) is not None:
@@ -322,7 +324,9 @@ def _find_kd_limit(
     reported = _take_positive(row.kd_M)
     if reported is not None and row.qualifier is not None:
         return row.qualifier, reported
-    kd, sign, doubts = join_values(((each.kd_M, each.qualifier) for each in found), by_factors=True)
+    kd, sign, doubts = join_values(
+        ((replicate.kd_M, replicate.qualifier) for replicate in measured), by_factors=True
+    )
     return (sign, kd) if kd is not None and sign is not None and not doubts else None
 
 
@@ -338,7 +342,7 @@ def _list_doubts(mean: Mean, replicates: Sequence[ResultRow]) -> tuple[str, ...]
         doubts.append(
             "the replicates differ more than those of other designs: the interval is from them alone"
         )
-    negative = sum(each.outcome is Outcome.NO_BINDING for each in replicates)
+    negative = sum(replicate.outcome is Outcome.NO_BINDING for replicate in replicates)
     if negative:
         doubts.append(f"{negative} of {len(replicates)} replicates do not bind; {mean.count} give the K_D")
     return tuple(doubts)
@@ -348,9 +352,14 @@ def _summarize_melting(
     entries: Sequence[ResultRow], replicates: Mapping[_Place, Sequence[ResultRow]], scatter: Scatter | None
 ) -> tuple[dict[str, Any], Mean | None]:
     """T_m as the mean over the replicates of the entry that reports one, with its interval; a limit stays one."""
-    entry = next((each for each in entries if _read_count(each, "tm_C") is not None), None)
+    entry = next((candidate for candidate in entries if _read_count(candidate, "tm_C") is not None), None)
     parts = next(
-        (found for each in entries if (found := _signed_tms(replicates.get(_get_place(each), ())))), []
+        (
+            temperatures
+            for candidate in entries
+            if (temperatures := _signed_tms(replicates.get(_get_place(candidate), ())))
+        ),
+        [],
     )
     values = [value for value, sign in parts if sign is None]
     reported = entry.tm_C if entry is not None else None
@@ -382,15 +391,15 @@ def _read_apparent(row: ResultRow) -> float | None:
 
 def _read_extra(row: ResultRow) -> Mapping[str, Any]:
     try:
-        found = json.loads(row.extra) if row.extra else {}
+        extra = json.loads(row.extra) if row.extra else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return extra if isinstance(extra, dict) else {}
 
 
 def _take_positive(value: float | None) -> float | None:
-    found = finite_or_none(value)
-    return found if found is not None and found > 0 else None
+    number = finite_or_none(value)
+    return number if number is not None and number > 0 else None
 
 
 def _raise_ten(value: float | None) -> float | None:

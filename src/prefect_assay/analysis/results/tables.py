@@ -61,13 +61,13 @@ def write_summary_csv(summaries: Iterable[DesignSummary]) -> bytes:
     An empty cell means "not reported". Numbers have all their digits; a designer's own cell that is a number remains one.
     """
     designs = tuple(summaries)
-    own = _list_designer_columns(designs)
+    designer_titles = _list_designer_columns(designs)
     return write_people_csv(
-        (*_COLUMNS, *own.values()),
+        (*_COLUMNS, *designer_titles.values()),
         (
             [
                 *(format_cell(getattr(design, column)) for column in _COLUMNS),
-                *(_format_designer_cell(design.attributes.get(column, "")) for column in own),
+                *(_format_designer_cell(design.attributes.get(column, "")) for column in designer_titles),
             ]
             for design in designs
         ),
@@ -97,11 +97,11 @@ def write_people_csv(header: Iterable[str], lines: Iterable[Iterable[str | float
 def list_summary_lines(summaries: Iterable[DesignSummary]) -> Iterator[tuple[Any, ...]]:
     """The same table as its header and its lines, with the values themselves; numbers of the designer's are numbers."""
     designs = tuple(summaries)
-    own = _list_designer_columns(designs)
-    yield (*_COLUMNS, *own.values())
+    designer_titles = _list_designer_columns(designs)
+    yield (*_COLUMNS, *designer_titles.values())
     for design in designs:
         values = (getattr(design, column) for column in _COLUMNS)
-        cells = (design.attributes.get(column, "") for column in own)
+        cells = (design.attributes.get(column, "") for column in designer_titles)
         yield (
             *("; ".join(value) if isinstance(value, tuple) else value for value in values),
             *(float(text) if _NUMBER.fullmatch(text) else text for text in cells),
@@ -115,11 +115,13 @@ def encode_summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
     """
     pa = import_pyarrow()
     designs = tuple(summaries)
-    own = _list_designer_columns(designs)
-    schema = pa.schema([*make_summary_schema(), *((title, pa.string()) for title in own.values())])
+    designer_titles = _list_designer_columns(designs)
+    schema = pa.schema(
+        [*make_summary_schema(), *((title, pa.string()) for title in designer_titles.values())]
+    )
     lines = [
         design.model_dump(mode="json", exclude={"attributes"})
-        | {title: design.attributes.get(column) for column, title in own.items()}
+        | {title: design.attributes.get(column) for column, title in designer_titles.items()}
         for design in designs
     ]
     return write_parquet(pa.Table.from_pylist(lines, schema=schema))

@@ -184,9 +184,9 @@ def _make_row(
         "replicate": _read_whole(record.get("replicate")),
         "doubt": "; ".join(reading.doubts) or None,
     }
-    own = {name for name in ("kd_log_std", "fit_quality", "replicate") if values[name] is not None}
+    filled = {name for name in ("kd_log_std", "fit_quality", "replicate") if values[name] is not None}
     raw = without_open_links(part.model_dump(mode="json"))
-    left_out = _ROW_FIELDS | reading.taken | own
+    left_out = _ROW_FIELDS | reading.taken | filled
     extra = {key: value for key, value in raw.items() if key not in left_out and value not in (None, "")}
     for name in list_other_fields(name_assay_type(result, entry)):
         if name not in extra and record.get(name) is not None:
@@ -211,8 +211,8 @@ def _make_row(
 def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultRow]:
     """A summary row of the entries of one design, then a row per replicate."""
     replicates: list[ResultRow] = []
-    for summary, *own in entries:
-        replicates += own or [summary]
+    for summary, *rows in entries:
+        replicates += rows or [summary]
     outcomes = Counter(
         Outcome.MEASURED if row.outcome in HAS_RESULT else row.outcome
         for row in replicates
@@ -237,10 +237,10 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
             for row in used
             if row.qualifier is None or find_main_quantity(row) is kind
         ]
-        value, sign, said = join_values(parts, by_factors=kind.has_log_mean)
+        value, sign, limit_doubts = join_values(parts, by_factors=kind.has_log_mean)
         if sign is None or values["qualifier"] is None:
             values |= {kind.column: value, "qualifier": sign or values["qualifier"]}
-        doubts += said
+        doubts += limit_doubts
     first = replicates[0]
     words = {
         name: next((word for row in used or replicates if (word := getattr(row, name)) is not None), None)

@@ -78,7 +78,7 @@ def keep_best_duplicates(pool: Pool, settings: SelectionSettings) -> tuple[Pool,
         return -math.inf if math.isnan(value) else sign * value
 
     best = {kept: kept for _, kept in pool.duplicates}  # by the name that is kept
-    scores = {name: read_extra(pool.extras[at]) for at, name in enumerate(pool.names) if name in best}
+    scores = {name: read_extra(pool.extras[index]) for index, name in enumerate(pool.names) if name in best}
     for (name, kept), extra in zip(pool.duplicates, pool.duplicate_extras, strict=True):
         scores[name] = read_extra(extra)
         if scores[name] > scores[best[kept]]:

@@ -210,7 +210,12 @@ class _Reader:
         affinities = self._read_affinities([{}] * len(self._rows))
         control = _find_column(self._titles, OPTIONAL["control"])
         used = {*self._find_affinities().used, control}
-        read = {*_FIELDS, *COLUMNS, "reasons", *(t for at, t in enumerate(self._titles) if at in used)}
+        read = {
+            *_FIELDS,
+            *COLUMNS,
+            "reasons",
+            *(t for column, t in enumerate(self._titles) if column in used),
+        }
         for label, (line, cells), affinity in zip(self._labels, self._rows, affinities, strict=True):
             row = dict(zip(self._titles, cells, strict=True))
             if row.get("level", Level.SUMMARY) != Level.SUMMARY:
@@ -237,7 +242,11 @@ class _Reader:
         ):
             is_control = self._read_control(line, cells, columns.control)
             row = columns.make_row(cells, call, affinity, is_control=is_control)
-            others = {self._titles[at]: cells[at] for at in columns.others if cells[at].lower() not in _EMPTY}
+            others = {
+                self._titles[column]: cells[column]
+                for column in columns.others
+                if cells[column].lower() not in _EMPTY
+            }
             entries.setdefault((label, row.name, row.aa_string or ""), []).append((row, others))
         return [
             _make_entry(label, *zip(*pairs, strict=True), has_replicates=columns.number is not None)
@@ -312,7 +321,9 @@ class _Columns:
         }
         rates = {_find_column(titles, (rate,)) for rate in _RATES}
         used = {name, sequence, number, control, *calls.values(), *rates, *affinities}
-        dashed = frozenset(field for field, at in calls.items() if any(cells[at] == "+" for cells in rows))
+        dashed = frozenset(
+            field for field, position in calls.items() if any(cells[position] == "+" for cells in rows)
+        )
         others = tuple(column for column in range(len(titles)) if column not in used)
         return cls(name or 0, sequence, number, control, calls, dashed, others)
 

@@ -52,7 +52,7 @@ def read_measured_designs(store: Store, prefix: str, loop_id: str | None = None)
     """
     decisions = read_decisions(store, prefix, loop_id)
     campaigns = None if loop_id is None else tuple(decisions)
-    found: list[DesignSummary] = []
+    designs: list[DesignSummary] = []
     answered: set[tuple[str, str, str]] = set()
     notes: list[str] = []
     unread: dict[str, str] = {}
@@ -78,11 +78,11 @@ def read_measured_designs(store: Store, prefix: str, loop_id: str | None = None)
             decided = decisions.get(campaign_id, {}).get(digest, {})
             name = design.name if len(decided) != 1 else next(iter(decided))
             answered.add((campaign_id, digest, name))
-            own = {
+            changes = {
                 "aa_string": aa_string,
                 "attributes": {**design.attributes, **(decided[name].attributes if name in decided else {})},
             }
-            found.append(design.model_copy(update=own))
+            designs.append(design.model_copy(update=changes))
     unanswered: list[Unanswered] = []
     for campaign_id, by_residues in decisions.items():
         absent = {
@@ -119,14 +119,14 @@ def read_measured_designs(store: Store, prefix: str, loop_id: str | None = None)
     )
     notes += list_outdated_notes(store, prefix, registered, sources)
     return MeasuredDesigns(
-        tuple(found), tuple(unanswered), planned, tuple(notes), tuple(sorted(unread.values()))
+        tuple(designs), tuple(unanswered), planned, tuple(notes), tuple(sorted(unread.values()))
     )
 
 
 def _list_open_designs(plan: Plan, known: set[str]) -> Iterator[Unanswered]:
     """The planned designs that are not known, controls left out."""
-    for each in plan.experiments:
-        for name, value in each.spec.sequences.items():
+    for experiment in plan.experiments:
+        for name, value in experiment.spec.sequences.items():
             if name not in known and not value.control:
                 design = DesignSummary(
                     campaign_id=plan.campaign_id,
@@ -137,7 +137,7 @@ def _list_open_designs(plan: Plan, known: set[str]) -> Iterator[Unanswered]:
                     aa_string=value.aa_string,
                     attributes=plan.attributes.get(name, {}),
                 )
-                yield Unanswered(plan.campaign_id, each.order_key, design)
+                yield Unanswered(plan.campaign_id, experiment.order_key, design)
 
 
 def _list_pending(campaign_id: str, name: str, decision: Decision) -> DesignSummary:
@@ -166,7 +166,7 @@ def _read_plan_with_notes(store: Store, folder: str, campaign_id: str, unread: d
 def _list_order_keys(plan: Plan | None) -> dict[str, str]:
     """The order of each planned design."""
     planned = plan.experiments if plan else ()
-    return {name: each.order_key for each in planned for name in each.spec.sequences}
+    return {name: experiment.order_key for experiment in planned for name in experiment.spec.sequences}
 
 
 def _list_residues(plan: Plan | None) -> dict[str, str]:

@@ -75,11 +75,13 @@ def read_summary_table(
         rows,
         targets=targets or {},
         prices={
-            code: each.price_cents for (code, _), each in reported.items() if each.price_cents is not None
+            code: summary.price_cents
+            for (code, _), summary in reported.items()
+            if summary.price_cents is not None
         },
         attributes=plan.attributes if plan else {},
         campaign_id=campaign_id,
-        simulated=simulated or any(each.simulated for each in reported.values()),
+        simulated=simulated or any(summary.simulated for summary in reported.values()),
     )
     designs = [_fill_reported(design, reported.get((design.experiment_code, design.name))) for design in made]
     if reported and any(before is after for before, after in zip(made, designs, strict=True)):
@@ -119,7 +121,7 @@ def read_designs(
         designs += made.designs
         notes += made.notes
     registered = list_registered_versions(store, prefix, campaigns)
-    sources = (source for each in measured.values() for source in each.sources)
+    sources = (source for campaign in measured.values() for source in campaign.sources)
     notes += list_outdated_notes(store, prefix, registered, sources)
     if len(measured) > 1:
         designs = [design.model_copy(update={"group": None}) for design in designs]
@@ -169,7 +171,7 @@ def _read_report(
     except (ArchiveError, ValueError) as error:
         cause = error.message if isinstance(error, ArchiveError) else "its table cannot be read"
         return {}, (f"campaign {campaign_id}: without verdicts and prices: {cause}",)
-    return {(each.experiment_code, each.name): each for each in designs}, ()
+    return {(design.experiment_code, design.name): design for design in designs}, ()
 
 
 def _fill_reported(design: DesignSummary, known: DesignSummary | None) -> DesignSummary:

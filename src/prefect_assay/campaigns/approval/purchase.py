@@ -182,11 +182,11 @@ def _price_by_ledger(state: OrderState) -> OrderPrice:
 
 
 def find_earlier(
-    setup: CampaignSetup, plans: Sequence[Plan], ledgers: Ledgers | None, own: Collection[str] = ()
+    setup: CampaignSetup, plans: Sequence[Plan], ledgers: Ledgers | None, excluded_ids: Collection[str] = ()
 ) -> Earlier:
     """The designs of plans that other campaigns have ordered for the same type of assay, method and target.
 
-    `own` are campaigns that are not other ones, such as the rounds of the plans' loop.
+    `excluded_ids` are campaigns that are not other ones, such as the rounds of the plans' loop.
 
     The budget names every campaign that has sent an order, so that one with a plan alone costs nothing. Best effort: a
     summary without it is still true.
@@ -194,13 +194,15 @@ def find_earlier(
     if ledgers is None:
         return Earlier()
     try:
-        return _find_earlier(setup, plans, ledgers, {None, *(plan.campaign_id for plan in plans), *own})
+        return _find_earlier(
+            setup, plans, ledgers, {None, *(plan.campaign_id for plan in plans), *excluded_ids}
+        )
     except (AssayError, OSError) as error:
         return Earlier(unread=f"not compared with earlier campaigns: {error}")
 
 
 def _find_earlier(
-    setup: CampaignSetup, plans: Sequence[Plan], ledgers: Ledgers, own: Collection[str | None]
+    setup: CampaignSetup, plans: Sequence[Plan], ledgers: Ledgers, excluded_ids: Collection[str | None]
 ) -> Earlier:
     store, prefix = setup.archive.get_store(), setup.archive.prefix
     names = defaultdict[tuple[str, str], list[str]](list)
@@ -212,7 +214,7 @@ def _find_earlier(
     sent = {
         one.campaign_id: None
         for one in reversed(ledgers.budget.read().reservations.values())
-        if one.campaign_id not in own and (one.action or one.cents)
+        if one.campaign_id not in excluded_ids and (one.action or one.cents)
     }
     campaigns = [name for name in sent if name is not None]
 
@@ -457,7 +459,7 @@ def _expected_kd_nm(plan: Plan) -> dict[str, dict[str, float]]:
     """The K_D in nM that columns of the file give, by column and design; only where title or cell has a unit."""
     designs = {name: columns for name, columns in plan.attributes.items() if not plan.sequences[name].control}
     titles = dict.fromkeys(title for columns in designs.values() for title in columns)
-    found: dict[str, dict[str, float]] = {}
+    kds_nm: dict[str, dict[str, float]] = {}
     for title in titles:
         names = [name for name, columns in designs.items() if columns.get(title)]
         try:
@@ -472,5 +474,5 @@ def _expected_kd_nm(plan: Plan) -> dict[str, dict[str, float]]:
             if value.kd_M is not None and value.qualifier is None
         }
         if exact:
-            found[title] = exact
-    return found
+            kds_nm[title] = exact
+    return kds_nm

@@ -112,33 +112,35 @@ def report_statuses(before: Mapping[str, ShownExperiment], now: Mapping[str, Sho
                 )
 
 
-def report_version(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
+def report_version(experiment: Experiment, kept: ArchivedResults, *, news: bool) -> None:
     """A version is in the archive, with the preliminary or with the released results."""
     record = kept.record
     news = news or not record.unchanged
     emit_fact(
         kinds.ExperimentArchived(
-            experiment_id=found.id,
-            experiment_code=found.code,
+            experiment_id=experiment.id,
+            experiment_code=experiment.code,
             version=record.version,
             location=record.location,
             table=f"{record.location}/{TABLE_PATH}",
             files=record.files,
             total_bytes=record.total_bytes,
             manifest_sha256=record.manifest_sha256,
-            results_status=found.reported,
+            results_status=experiment.reported,
         ),
         news=news,
     )
     emit_fact(
-        _make_asset("experiment", record, name=f"{record.campaign_id} {found.code}", rows=len(kept.rows)),
+        _make_asset(
+            "experiment", record, name=f"{record.campaign_id} {experiment.code}", rows=len(kept.rows)
+        ),
         news=news,
     )
-    kind = kinds.ResultsReady if found.reported == ResultsStatus.ALL else kinds.PartialResults
+    kind = kinds.ResultsReady if experiment.reported == ResultsStatus.ALL else kinds.PartialResults
     emit_fact(
         kind(
-            experiment_id=found.id,
-            experiment_code=found.code,
+            experiment_id=experiment.id,
+            experiment_code=experiment.code,
             version=record.version,
             table=f"{record.location}/{TABLE_PATH}",
             rows=len(kept.rows),
@@ -147,14 +149,14 @@ def report_version(found: Experiment, kept: ArchivedResults, *, news: bool) -> N
     )
 
 
-def report_overdue(order_key: str, found: ExperimentSummary, deadline_days: int) -> None:
+def report_overdue(order_key: str, experiment: ExperimentSummary, deadline_days: int) -> None:
     """The deadline has passed without complete results."""
     emit_fact(
         kinds.ExperimentOverdue(
             order_key=order_key,
-            experiment_id=found.id,
-            experiment_code=found.code,
-            status=found.status,
+            experiment_id=experiment.id,
+            experiment_code=experiment.code,
+            status=experiment.status,
             deadline_days=deadline_days,
         )
     )

@@ -79,10 +79,10 @@ def describe_subject(*, campaign_id: str, order_key: str | None = None, account:
         record.concerns = {"campaign_id": campaign_id, "order_key": order_key, "account": account}
 
 
-def is_news(at: datetime | None) -> bool:
+def is_news(fact_time: datetime | None) -> bool:
     """Return True if a fact of this time, if it is known, is not older than the run."""
     record = _RECORDING.get()
-    return record is None or at is None or at >= record.began
+    return record is None or fact_time is None or fact_time >= record.began
 
 
 def emit_fact(fact: Fact, *, news: bool = True) -> None:
@@ -135,10 +135,10 @@ def list_related(fact: Fact) -> list[dict[str, str]]:
     return [
         *fact.lineage(),
         *(
-            {"prefect.resource.id": found, "prefect.resource.role": role}
+            {"prefect.resource.id": resource_id, "prefect.resource.role": role}
             | ({"prefect.resource.name": name} if name else {})
-            for role, found, name in named
-            if found and found != fact.resource_id
+            for role, resource_id, name in named
+            if resource_id and resource_id != fact.resource_id
         ),
     ]
 

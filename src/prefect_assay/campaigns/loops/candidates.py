@@ -121,23 +121,23 @@ def _list_candidates(loop_log: LoopLog, fixed: RoundFixed) -> Iterator[tables.Pr
     pool = loop_log.proposed(fixed).keeping(named)  # as the selection, whose best of duplicates counts
     fates = _list_fates(loop_log, fixed, pool)
     chosen = {choice.candidate.name: choice for choice in fixed.choices}
-    for at, (name, residues, extra) in enumerate(zip(pool.names, pool.residues, pool.extras, strict=True)):
-        own = pool.unpack(extra) if extra else {}
+    for index, (name, residues, extra) in enumerate(zip(pool.names, pool.residues, pool.extras, strict=True)):
+        attributes = pool.unpack(extra) if extra else {}
         facts: dict[str, Any] = {
             "name": name,
             "sequence_sha256": tables.digest_sequence(residues),
-            "method": method_of(own, fixed.method_column),
-            "parents": parents_of(own),
+            "method": method_of(attributes, fixed.method_column),
+            "parents": parents_of(attributes),
         }
         choice = chosen.get(name)
         if choice is not None or not fixed.choices:
             yield _make_candidate(
-                facts, choice or Choice(candidate=Candidate.of(pool[at]), rank=at + 1, reason=_WHOLE)
+                facts, choice or Choice(candidate=Candidate.of(pool[index]), rank=index + 1, reason=_WHOLE)
             )
         else:
-            fate = fates[at]
+            fate = fates[index]
             reason = _REASONS.get(fate, fate.replace("_", " "))
-            yield tables.ProposedCandidate(**facts, fate=fate, reason=reason, control=at in pool.controls)
+            yield tables.ProposedCandidate(**facts, fate=fate, reason=reason, control=index in pool.controls)
     yield from _list_duplicates(pool)
 
 
@@ -175,14 +175,14 @@ def _list_fates(loop_log: LoopLog, fixed: RoundFixed, pool: Pool) -> list[str]:
     if fixed.fates is None:
         return [NOT_REACHED] * len(pool)
     try:
-        found = [fixed.fates.words[place] for place in fixed.fates.unpacked()]
+        fates = [fixed.fates.words[place] for place in fixed.fates.unpacked()]
     except (ValueError, IndexError) as error:
         raise ArchiveError(
             f"the fates of round {fixed.number} in {loop_log.location} cannot be read: {error}"
         ) from None
-    if len(found) != len(pool):
+    if len(fates) != len(pool):
         raise ArchiveError(
-            f"round {fixed.number} in {loop_log.location} was fixed with {many(len(found), 'candidate')}, and this version reads "
+            f"round {fixed.number} in {loop_log.location} was fixed with {many(len(fates), 'candidate')}, and this version reads "
             f"{len(pool)} from its pool; use the version that fixed it"
         )
-    return found
+    return fates

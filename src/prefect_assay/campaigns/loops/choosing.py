@@ -43,8 +43,10 @@ def choose_round(
         OverBudget: the budget does not cover one design, or all of a whole file.
         NothingToMeasure: the selection left out every candidate.
     """
-    wanted = len(designs) if whole else min(loop.n, len(designs))
-    count, price_cents = _count_affordable(loop, number, designs, wanted, wanted if whole else 1, budget_left)
+    design_count = len(designs) if whole else min(loop.n, len(designs))
+    count, price_cents = _count_affordable(
+        loop, number, designs, design_count, design_count if whole else 1, budget_left
+    )
     name = _free_name(loop, number)
     decided = RoundFixed(
         loop_id=loop.loop_id,
@@ -80,18 +82,18 @@ def choose_round(
                 "choices": selected.choices,
                 "policy": selected.policy.value,
                 "seed": selected.seed,
-                "counts": {fate.value: found for fate, found in selected.counts().items()},
+                "counts": {fate.value: fate_count for fate, fate_count in selected.counts().items()},
                 "notes": selected.notes,
                 "fates": KeptFates.of(selected),
                 "method_column": loop.options.selection.method_column,
             }
         )
     reason = f"one of the first {count} of {many(len(designs), 'design')} that were proposed"
-    if count < wanted:
+    if count < design_count:
         reason += "; the budget allows no more"
     choices = (
-        Choice(candidate=Candidate.of(designs[at]), rank=at + 1, price_cents=price_cents, reason=reason)
-        for at in range(count)
+        Choice(candidate=Candidate.of(designs[index]), rank=index + 1, price_cents=price_cents, reason=reason)
+        for index in range(count)
     )
     return decided.model_copy(update={"choices": tuple(choices)})
 
@@ -118,15 +120,15 @@ def _list_names(selected: Selection) -> str:
 
 
 def _count_affordable(
-    loop: Loop, number: int, designs: Pool, wanted: int, least: int, budget_left: int | None
+    loop: Loop, number: int, designs: Pool, design_count: int, least: int, budget_left: int | None
 ) -> tuple[int, int | None]:
     """How many designs can be paid, and what one of them costs; OverBudget if not even `least`."""
     if budget_left is None:
-        return wanted, None
+        return design_count, None
     price = _make_pricing(loop, designs)
-    fits = count_affordable(price, wanted, budget_left)
+    fits = count_affordable(price, design_count, budget_left)
     if fits is None:
-        return wanted, None  # a quote is needed, and the campaign's cap bounds it
+        return design_count, None  # a quote is needed, and the campaign's cap bounds it
     if fits < least:
         what = "one design" if least == 1 else f"{least:,} designs"
         raise OverBudget(
@@ -142,7 +144,7 @@ def _make_pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
 
     @cache
     def price(count: int) -> int | None:
-        items = tuple(designs[at] for at in range(count))
+        items = tuple(designs[index] for index in range(count))
         try:
             batches = split_into_batches(
                 Sequences(source=loop.loop_id, items=items), loop.assay, loop.reading.designs_per_experiment

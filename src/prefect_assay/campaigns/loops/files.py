@@ -57,11 +57,11 @@ def design_files(source: str, *, now: float, settle: float) -> DesignFiles:
         ServiceUnavailable: the object storage did not answer.
     """
     try:
-        found = [file for file in list_files(source) if _is_design_file(file.name)]
+        files = [file for file in list_files(source) if _is_design_file(file.name)]
     except UnreadableSource as error:
         raise InvalidSequences([f"{source}: {error.message}"]) from None
-    complete = tuple(file for file in found if _is_complete(file, now, settle))
-    return DesignFiles(complete, tuple(file for file in found if file not in complete))
+    complete = tuple(file for file in files if _is_complete(file, now, settle))
+    return DesignFiles(complete, tuple(file for file in files if file not in complete))
 
 
 def without_rounds(files: DesignFiles, loop_id: str, taken: Container[str]) -> DesignFiles:

@@ -26,7 +26,7 @@ def loop_history(archive: Archive, rounds: Sequence[Round], placed: Placed) -> t
     An ordered design without a row is `pending`, also once its run has given up on it or its round has failed: it is
     paid, or may be, and must not be bought again. What was refused, withdrawn or never sent has no entry.
     """
-    found: list[DesignSummary] = []
+    designs: list[DesignSummary] = []
     for entry in rounds:
         plan = kept_plan(archive, entry.fixed.campaign_id)
         if plan is None:
@@ -43,10 +43,12 @@ def loop_history(archive: Archive, rounds: Sequence[Round], placed: Placed) -> t
         for design in measured:
             # What was ordered: results may come without residues, or with those of the construct and its tag.
             ordered = planned.get(design.name)
-            own = {"aa_string": ordered.aa_string if ordered else design.aa_string}
-            found.append(design.model_copy(update={**own, "attributes": attributes[design.name]}))
-        found += _list_pending(plan, names, attributes, placed)
-    return tuple(found)
+            sequence_fields = {"aa_string": ordered.aa_string if ordered else design.aa_string}
+            designs.append(
+                design.model_copy(update={**sequence_fields, "attributes": attributes[design.name]})
+            )
+        designs += _list_pending(plan, names, attributes, placed)
+    return tuple(designs)
 
 
 def with_newest_tables(
@@ -109,9 +111,9 @@ def _list_pending(
     plan: Plan, names: set[str], attributes: Mapping[str, dict[str, str]], placed: Placed
 ) -> Iterator[DesignSummary]:
     """The designs without a row whose order was placed, by its log."""
-    for each in plan.experiments:
-        absent = {name: value for name, value in each.spec.sequences.items() if name not in names}
-        if absent and placed(plan.campaign_id, each.order_key):
+    for experiment in plan.experiments:
+        absent = {name: value for name, value in experiment.spec.sequences.items() if name not in names}
+        if absent and placed(plan.campaign_id, experiment.order_key):
             for name, value in absent.items():
                 yield DesignSummary(
                     campaign_id=plan.campaign_id,

@@ -132,14 +132,14 @@ class LoopState(Model):
 
     def next(self, record: LoopRecord) -> "LoopState":
         """The state after one more record; ArchiveError for a record that contradicts the log."""
-        at = record.number - 1
+        index = record.number - 1
         if isinstance(record, RoundFixed):
-            valid = at == len(self.rounds) and record.campaign_id not in self.campaigns
+            valid = index == len(self.rounds) and record.campaign_id not in self.campaigns
             rounds = (*self.rounds, Round(fixed=record))
         else:
-            valid = 0 <= at < len(self.rounds) and self.rounds[at].ended is None
+            valid = 0 <= index < len(self.rounds) and self.rounds[index].ended is None
             rounds = tuple(
-                r.model_copy(update={record.kind: record}) if valid and i == at else r
+                r.model_copy(update={record.kind: record}) if valid and i == index else r
                 for i, r in enumerate(self.rounds)
             )
         if not valid:

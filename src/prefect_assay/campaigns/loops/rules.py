@@ -23,17 +23,19 @@ def best_value(designs: Iterable[DesignSummary], objective: Objective | None) ->
 
     A limit counts if the design is at least that good: K_D below a value, a concentration above one.
     """
-    own = [each for each in designs if not each.control and each.outcome is Outcome.MEASURED]
+    measured = [design for design in designs if not design.control and design.outcome is Outcome.MEASURED]
     match objective:
         case Objective.AFFINITY:
-            return min((each.kd_M for each in own if each.kd_M and each.qualifier != ">"), default=None)
+            return min(
+                (design.kd_M for design in measured if design.kd_M and design.qualifier != ">"), default=None
+            )
         case Objective.MELTING:
-            return max((each.tm_C for each in own if each.tm_C is not None), default=None)
+            return max((design.tm_C for design in measured if design.tm_C is not None), default=None)
         case Objective.EXPRESSION:
             # Next to a K_D the qualifier is that of the K_D.
-            known = [each for each in own if each.kd_M is not None or each.qualifier != "<"]
-            found = [each.concentration_nM for each in known]
-            return max((value for value in found if value is not None), default=None)
+            known = [design for design in measured if design.kd_M is not None or design.qualifier != "<"]
+            concentrations_nm = [design.concentration_nM for design in known]
+            return max((value for value in concentrations_nm if value is not None), default=None)
         case None:
             return None
         case _:
@@ -42,7 +44,7 @@ def best_value(designs: Iterable[DesignSummary], objective: Objective | None) ->
 
 def has_measurement(designs: Iterable[DesignSummary]) -> bool:
     """Return True if the laboratory could say anything about at least one design."""
-    return any(each.outcome not in _NOT_MEASURED for each in designs if not each.control)
+    return any(design.outcome not in _NOT_MEASURED for design in designs if not design.control)
 
 
 def is_better(value: float, than: float | None, objective: Objective) -> bool:
@@ -150,17 +152,17 @@ def rounds_without_improvement(values: Sequence[float | None], objective: Object
     return flat
 
 
-def count_affordable(price: Callable[[int], int | None], wanted: int, left_cents: int) -> int | None:
-    """The most designs, up to `wanted`, whose price is within `left_cents`; None if a price is not known.
+def count_affordable(price: Callable[[int], int | None], design_count: int, left_cents: int) -> int | None:
+    """The most designs, up to `design_count`, whose price is within `left_cents`; None if a price is not known.
 
     `price` gives the price in cents of the first so many designs, and rises with their number.
     """
-    total = price(wanted)
+    total = price(design_count)
     if total is None:
         return None
     if total <= left_cents:
-        return wanted
-    fits, too_many = 0, wanted
+        return design_count
+    fits, too_many = 0, design_count
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
         total = price(middle)

@@ -25,8 +25,8 @@ def sweep_silence(swept: datetime | None, now: datetime, *, watched_since: datet
     last = swept or watched_since
     if now - last <= SILENT_AFTER:
         return []
-    said = f"the last one began {_format_moment(swept)}" if swept else "none has ever completed"
-    return [_make_problem(kinds.SWEEP_SILENT, "sweep", last, f"no sweep completes: {said}")]
+    detail = f"the last one began {_format_moment(swept)}" if swept else "none has ever completed"
+    return [_make_problem(kinds.SWEEP_SILENT, "sweep", last, f"no sweep completes: {detail}")]
 
 
 def cannot_start(subject: str, text: str, next_step: str, now: datetime) -> Problem:

@@ -43,9 +43,9 @@ class ProblemCollector(Collector):
             orders = GaugeMetricFamily(
                 "assay_open_money_orders", "Orders with open money by kind", labels=["kind"]
             )
-            for kind, found in state.open_money.items():
-                cents.add_metric([kind], found.cents)
-                orders.add_metric([kind], found.orders)
+            for kind, money in state.open_money.items():
+                cents.add_metric([kind], money.cents)
+                orders.add_metric([kind], money.orders)
             yield cents
             yield orders
         if state.swept is not None:

@@ -40,7 +40,7 @@ def read_saved(client: SyncPrefectClient) -> SavedState:
 
 def save_problems(
     client: SyncPrefectClient,
-    found: Iterable[Problem],
+    problems: Iterable[Problem],
     looked: Collection[str],
     now: datetime,
     *,
@@ -52,7 +52,7 @@ def save_problems(
     `unclear`, by kind and subject, stay as they are.
     """
     before = _read_problems(client)
-    after = {problem.identity: problem for problem in found}
+    after = {problem.identity: problem for problem in problems}
     counts: dict[str, int] = {}
     for problem in before.values():
         counts[problem.kind] = counts.get(problem.kind, 0) + 1

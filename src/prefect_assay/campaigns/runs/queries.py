@@ -152,12 +152,12 @@ def _read_around(client: SyncPrefectClient, ids: Sequence[UUID], error: Exceptio
     Raises:
         PrefectHTTPStatusError: it takes too many requests, so that the server rather than a run is the cause.
     """
-    found: dict[UUID, FlowRun] = {}
+    runs_by_id: dict[UUID, FlowRun] = {}
     known = _unreadable.setdefault(client, {})
     parts = [[run_id for run_id in ids if run_id not in known]]
     for _ in range(_REQUESTS_MAX):
         if not parts:
-            return [found[run_id] for run_id in ids if run_id in found]
+            return [runs_by_id[run_id] for run_id in ids if run_id in runs_by_id]
         part = parts.pop()
         if not part:
             continue
@@ -172,7 +172,7 @@ def _read_around(client: SyncPrefectClient, ids: Sequence[UUID], error: Exceptio
             else:
                 known[part[0]] = None
         else:
-            found |= {run.id: run for run in runs}
+            runs_by_id |= {run.id: run for run in runs}
     raise error
 
 
@@ -212,15 +212,15 @@ def newest_runs(client: SyncPrefectClient, flow_name: str, limit: int) -> list[F
     """
     now = datetime.now(UTC)
     named = FlowFilter(name=FlowFilterName(any_=[flow_name]))
-    found: dict[UUID, FlowRun] = {}
+    runs_by_id: dict[UUID, FlowRun] = {}
     offset = 0
-    while len(found) < limit:
+    while len(runs_by_id) < limit:
         page = _read_page(client, None, named, FlowRunSort.EXPECTED_START_TIME_DESC, offset)
-        found |= {run.id: run for run in page.runs if is_assay_run(run) and not _is_planned(run, now)}
+        runs_by_id |= {run.id: run for run in page.runs if is_assay_run(run) and not _is_planned(run, now)}
         if page.is_last:
             break
         offset += len(page.ids)
-    return list(found.values())[:limit]
+    return list(runs_by_id.values())[:limit]
 
 
 def _is_planned(run: FlowRun, now: datetime) -> bool:

@@ -55,7 +55,7 @@ def find_obstacles(
 ) -> list[Obstacle]:
     """Everything that keeps runs of these deployments from starting; each thing once."""
     here = {flow: deployment for flow, deployment in deployments.items() if deployment is not None}
-    found = [
+    obstacles = [
         obstacle for flow, deployment in here.items() for obstacle in _of_deployment(flow, deployment, now)
     ]
     pools: dict[str, list[str]] = {}
@@ -66,13 +66,13 @@ def find_obstacles(
             of_pool = queues.setdefault(deployment.work_pool_name, {})
             of_pool.setdefault(deployment.work_queue_name or "default", []).append(flow)
     for pool, flows in pools.items():
-        found += _of_pool(client, pool, ", ".join(flows), now)
-        found += _of_queues(client, pool, queues[pool], now)
-    found += _of_limits(client, {tag for deployment in here.values() for tag in deployment.tags})
+        obstacles += _of_pool(client, pool, ", ".join(flows), now)
+        obstacles += _of_queues(client, pool, queues[pool], now)
+    obstacles += _of_limits(client, {tag for deployment in here.values() for tag in deployment.tags})
     sweep = here.get(_SWEEP)
     if sweep is not None:
-        found += _of_schedule(client, sweep, now)
-    return found
+        obstacles += _of_schedule(client, sweep, now)
+    return obstacles
 
 
 def _of_deployment(flow: str, deployment: DeploymentResponse, now: datetime) -> Iterator[Obstacle]:
@@ -127,7 +127,9 @@ def _of_queues(
         with suppress(ObjectNotFound):  # of a pool that does not exist, which is named
             queues[name] = client.read_work_queue_by_name(name, work_pool_name=pool)
     polled = {
-        name for name, each in queues.items() if each.last_polled and now - each.last_polled <= _POLLED_WITHIN
+        name
+        for name, work_queue in queues.items()
+        if work_queue.last_polled and now - work_queue.last_polled <= _POLLED_WITHIN
     }
     for name, queue in queues.items():
         named, flows = f"{pool}/{name}", ", ".join(flows_of[name])

@@ -133,17 +133,21 @@ class Problems:
         if failure is not None:
             self.problems.append(find.without_run(campaign.name, subject, self.now, str(failure).rstrip(".")))
             return
-        recent = [at for at in state.restarts if timedelta() <= self.now - at < _DAY]
+        recent = [restart for restart in state.restarts if timedelta() <= self.now - restart < _DAY]
         why = next((run.why for run in reversed(state.runs.values()) if run.restarted), None)
         self.problems += find.find_restarted(campaign.name, subject, recent, why)
 
     def note_homes(
-        self, archive: SavedArchive, campaigns: Iterable[OpenCampaign], swept: Mapping[str, date], own: str
+        self,
+        archive: SavedArchive,
+        campaigns: Iterable[OpenCampaign],
+        swept: Mapping[str, date],
+        own_home: str,
     ) -> None:
         """Note the other homes of an archive that have open campaigns there and have not swept it for a day."""
         by_home: dict[str, list[OpenCampaign]] = {}
         for campaign in campaigns:
-            if campaign.state.home not in {None, own}:
+            if campaign.state.home not in {None, own_home}:
                 by_home.setdefault(str(campaign.state.home), []).append(campaign)
         for home, of_home in by_home.items():
             last = swept.get(home)

@@ -217,7 +217,7 @@ def deployed_start(campaign: OpenCampaign) -> Started | None:
 def is_due(state: CampaignState, now: datetime) -> bool:
     """Return True if another run may be started: at once the first time within a day, then after growing pauses."""
     # Times ahead of this clock come from a wrong one.
-    recent = [at for at in state.restarts if timedelta() <= now - at < _DAY]
+    recent = [restart for restart in state.restarts if timedelta() <= now - restart < _DAY]
     began = began_last(state)
     if began is None or began > now:
         return True

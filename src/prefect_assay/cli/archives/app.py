@@ -141,7 +141,7 @@ def results(
                 )
             show_comparison(Place(archive, account), list(dict.fromkeys(named)), files)
             return
-        wanted = Query(
+        query = Query(
             experiment=experiment,
             target=target,
             name=name,
@@ -152,7 +152,7 @@ def results(
             descending=descending,
             limit=limit,
         )
-        (show_rows if replicates else show_results)(Place(archive, account), named, wanted, files)
+        (show_rows if replicates else show_results)(Place(archive, account), named, query, files)
 
 
 @archives.command()

@@ -147,7 +147,7 @@ def names_folder(archive: str) -> bool:
 
 def open_archive(path: Path | None, archive: str | None, account: str | None = None) -> tuple[Store, str]:
     """The store and the prefix of a folder, of an archive block, or of an account's archive, by default main's; not of several."""
-    if sum(given is not None for given in (path, archive, account)) > 1:
+    if sum(choice is not None for choice in (path, archive, account)) > 1:
         raise ConfigurationError(
             "name one archive: a folder, a block with --archive, or an account with --account"
         )

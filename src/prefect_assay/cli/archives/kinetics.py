@@ -36,12 +36,12 @@ def show_kinetics(
     results = []
     for path in packages:
         try:
-            found = path.is_file()
+            is_file = path.is_file()
         except OSError as error:  # a folder above it may not be entered, or the name is too long
             raise InputError(
                 f"{path} cannot be looked at: {error.strerror or error}; name the zip of a result"
             ) from None
-        if not found:
+        if not is_file:
             raise InputError(f"there is no data package {path}; name the zip of a result")
         analysis = analyze(
             path, association_s=association_s, concentration_error=concentration_error

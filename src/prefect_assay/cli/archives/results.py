@@ -77,7 +77,7 @@ def show_results(place: Place, campaigns: Sequence[str], query: Query, files: Fi
     files.refuse_several_on_stdout()
     store, prefix = open_archive(None, place.archive, place.account)
     table = _read_designs(store, prefix, campaigns)
-    designs = _sort_designs([each for each in table.designs if _is_match(each, query)], query)
+    designs = _sort_designs([design for design in table.designs if _is_match(design, query)], query)
     shown = designs[: query.limit]
     if files.csv is not None:
         write_table(files.csv, write_summary_csv(shown), len(shown))
@@ -85,13 +85,13 @@ def show_results(place: Place, campaigns: Sequence[str], query: Query, files: Fi
         write_table(files.parquet, encode_summary_parquet(shown), len(shown))
     if files.as_json:
         rate = count_hits(designs).rate.as_json()
-        print_json({"results": [each.model_dump(mode="json") for each in shown], "rate": rate})
+        print_json({"results": [design.model_dump(mode="json") for design in shown], "rate": rate})
     if files.is_screen:
         console = TerminalConsole()
         console.print(make_rich_table(designs, limit=query.limit or _SHOWN) if designs else "No results.")
         if designs:
             make_plain_console().print(f"{describe_outcomes(designs)}{_interval_words(count_hits(designs))}")
-            _print_accounts(store, prefix, {each.campaign_id: None for each in designs})
+            _print_accounts(store, prefix, {design.campaign_id: None for design in designs})
     _print_notes(table.notes)
 
 
@@ -101,7 +101,7 @@ def show_comparison(place: Place, campaigns: Sequence[str], files: Files) -> Non
     store, prefix = open_archive(None, place.archive, place.account)
     table = _read_designs(store, prefix, campaigns)
     compared = compare_campaigns(
-        {name: [each for each in table.designs if each.campaign_id == name] for name in campaigns}
+        {name: [design for design in table.designs if design.campaign_id == name] for name in campaigns}
     )
     if files.csv is not None:
         write_table(files.csv, write_comparison_csv(compared), len(compared.common))
@@ -110,7 +110,7 @@ def show_comparison(place: Place, campaigns: Sequence[str], files: Files) -> Non
             {"campaign": name, **counted.rate.as_json()}
             for name, counted in zip(compared.campaigns, compared.tallies, strict=True)
         ]
-        common = [each.model_dump(mode="json") for each in compared.common]
+        common = [design.model_dump(mode="json") for design in compared.common]
         print_json({"campaigns": rates, "common": common})
     if files.is_screen:
         _show_comparison(TerminalConsole(), compared)
@@ -149,11 +149,11 @@ def _known_terms(store: Store, prefix: str, campaign_id: str) -> Terms | None:
 
 def _account_lines(store: Store, prefix: str, campaigns: Iterable[str]) -> Iterator[str]:
     """Each account with its mode and its campaigns: `account lab, simulated: egf-a, egf-b`."""
-    found: dict[str, list[str]] = {}
+    by_account: dict[str, list[str]] = {}
     for campaign_id in campaigns:
         terms = _known_terms(store, prefix, campaign_id)
-        found.setdefault(_account_words(terms), []).append(campaign_id)
-    for words, names in found.items():
+        by_account.setdefault(_account_words(terms), []).append(campaign_id)
+    for words, names in by_account.items():
         yield f"{words}: {listed(names, _CAMPAIGNS_SHOWN)}"
 
 
@@ -169,7 +169,7 @@ def _read_designs(store: Store, prefix: str, campaigns: Sequence[str]) -> Summar
         return bool(terms and terms.simulated)
 
     table = read_designs(store, prefix, campaigns or None, is_simulated=is_simulated)
-    known = {each.campaign_id for each in table.designs}
+    known = {design.campaign_id for design in table.designs}
     missing = [name for name in campaigns if name not in known]
     if missing or not known:
         raise describe_no_results(store, prefix, missing[0] if missing else None)
@@ -194,9 +194,9 @@ def _sort_designs(designs: Sequence[DesignSummary], query: Query) -> list[Design
     columns = [name for name in DesignSummary.model_fields if name != "attributes"]
     if column not in columns:
         raise InputError(f"{column!r} is not a column; choose one of {', '.join(columns)}")
-    filled = [each for each in designs if getattr(each, column) is not None]
-    empty = [each for each in designs if getattr(each, column) is None]
-    return [*sorted(filled, key=lambda each: getattr(each, column), reverse=query.descending), *empty]
+    filled = [design for design in designs if getattr(design, column) is not None]
+    empty = [design for design in designs if getattr(design, column) is None]
+    return [*sorted(filled, key=lambda design: getattr(design, column), reverse=query.descending), *empty]
 
 
 def _interval_words(counted: Tally) -> str:

@@ -61,8 +61,8 @@ def show_and_answer(which: str, request: AnswerRequest, *, as_json: bool) -> Non
     with api_errors(), get_client(sync_client=True) as client:
         logs = [
             log
-            for found in find_logs(client, which, request.archive)
-            for log in (found, *read_round_logs(found))
+            for named_log in find_logs(client, which, request.archive)
+            for log in (named_log, *read_round_logs(named_log))
         ]
         questions = [question for log in logs for question in questions_of(log)]
         for log in logs:

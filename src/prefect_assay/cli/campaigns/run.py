@@ -255,8 +255,8 @@ def announce_run(run: "FlowRun", named: dict[str, str | None], *, as_json: bool)
 
 def report_of(state: "State[Any]", failed: type[CampaignFailed] | type[LoopFailed], what: str) -> Any:
     """The report of a flow that ran in this process, also of one that failed with it; any other error is raised."""
-    found = state.result(raise_on_failure=False)
-    report = found.report or found if isinstance(found, failed) else found
+    result = state.result(raise_on_failure=False)
+    report = result.report or result if isinstance(result, failed) else result
     if isinstance(report, AssayError):
         raise report
     if isinstance(report, BaseException):

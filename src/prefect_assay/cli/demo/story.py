@@ -183,11 +183,11 @@ class Story:
         with self._console.status("Each update wakes the run; it looks, and suspends again …"):
             watch.until(watch.suspended, "a suspended run")
         kept = list_versions(LocalStore(self._folder), "", CAMPAIGN, str(order.experiment_code))
-        found = (
+        outcome = (
             "preliminary results are archived as v001, the wait goes on" if kept else "nothing to fetch yet"
         )
         self._line(
-            f"            [dim]the run woke, looked and suspended again: {found}; processes: {self._flow_processes()}[/dim]"
+            f"            [dim]the run woke, looked and suspended again: {outcome}; processes: {self._flow_processes()}[/dim]"
         )
 
     def _show_wake(self, watch: CampaignWatch, order: Order) -> None:

@@ -41,31 +41,31 @@ def play_policies(
             raise
         raise ConfigurationError.missing_extra("design", "selecting designs") from None
     plan = Plan(**purchases)
-    found = play_purchases(
+    backtest = play_purchases(
         history.designs, settings, plan, lambda line: make_plain_console(stderr=True).print(line)
     )
-    verdict = found.give_verdict()
+    verdict = backtest.give_verdict()
     rows = [
         {
-            "policy": each.policy,
-            "first": fmean(each.first),
-            "first_error": finite_or_none(compute_standard_error(each.first)),
-            "last": fmean(each.last),
-            "last_error": finite_or_none(compute_standard_error(each.last)),
-            "families": fmean(each.families),
+            "policy": record.policy,
+            "first": fmean(record.first),
+            "first_error": finite_or_none(compute_standard_error(record.first)),
+            "last": fmean(record.last),
+            "last_error": finite_or_none(compute_standard_error(record.last)),
+            "families": fmean(record.families),
         }
-        for each in found.played
+        for record in backtest.played
     ]
     if as_json:
         print_json(
             {
                 "policies": rows,
-                "designs": found.designs,
-                "designs_that_hit": found.designs_that_hit,
-                "pool": found.pool,
-                "hits": found.hits,
-                "families": found.families,
-                "counts": "hits" if found.more_is_better else "distance of the best value",
+                "designs": backtest.designs,
+                "designs_that_hit": backtest.designs_that_hit,
+                "pool": backtest.pool,
+                "hits": backtest.hits,
+                "families": backtest.families,
+                "counts": "hits" if backtest.more_is_better else "distance of the best value",
                 "verdict": {
                     **asdict(verdict),
                     "error": finite_or_none(verdict.error),
@@ -75,13 +75,13 @@ def play_policies(
             }
         )
         return
-    _show_policies(rows, plan.batch, plan.rounds, more=found.more_is_better)
+    _show_policies(rows, plan.batch, plan.rounds, more=backtest.more_is_better)
     out = make_plain_console()
     out.print(
-        f"{found.designs} designs with an outcome, {found.designs_that_hit} of them hits; a pool of {found.pool:.0f} designs with {found.hits:.0f} hits on average; {found.families} families in the table; "
+        f"{backtest.designs} designs with an outcome, {backtest.designs_that_hit} of them hits; a pool of {backtest.pool:.0f} designs with {backtest.hits:.0f} hits on average; {backtest.families} families in the table; "
         f"{plan.splits} splits, the same for all policies; ± is a standard error"
     )
-    what = "hits" if found.more_is_better else "decades or degrees nearer to the best value"
+    what = "hits" if backtest.more_is_better else "decades or degrees nearer to the best value"
     sure = "the difference is real" if verdict.is_real else "the difference may be chance"
     if verdict.splits < ENOUGH_SPLITS:
         sure += f": {many(verdict.splits, 'independent split')}, and fewer than {ENOUGH_SPLITS} cannot tell"

@@ -76,20 +76,22 @@ def show_history(
     if csv_file is not None and measured.unread_plans:
         raise ArchiveError(_INCOMPLETE.format(plans="\n".join(measured.unread_plans)))
     placed = _list_placed(store, prefix, (*measured.unanswered, *measured.planned))
-    ordered = tuple(each.design for each in (*measured.unanswered, *measured.planned) if each[:2] in placed)
+    ordered = tuple(
+        entry.design for entry in (*measured.unanswered, *measured.planned) if entry[:2] in placed
+    )
     if not proposals and not measured.designs and not ordered:
         what = f"of loop {loop}" if loop else "of any design"
         raise ArchiveError(
             f"{store.location(prefix)} has no history {what} in its tables; `prefect-assay archive tables` writes them"
         )
-    over, why = _not_bought(proposals, [each for each in measured.unanswered if each[:2] not in placed])
-    wanted = columns or find_score_columns(counted.designs)
+    over, why = _not_bought(proposals, [entry for entry in measured.unanswered if entry[:2] not in placed])
+    score_columns = columns or find_score_columns(counted.designs)
     problems = _list_problems(store, prefix, {line.loop_id for line in proposals})
     track = Track(
         methods=count_by_method(
             counted.designs, settings, over, Counter(method_of(design.attributes) for design in ordered)
         ),
-        scores=tuple(correlate_score(counted.designs, column, settings) for column in wanted),
+        scores=tuple(correlate_score(counted.designs, column, settings) for column in score_columns),
         predictions=calibrate_chances(counted.designs, settings),
         designs=counted.designs,
         passed_over=dict(why.most_common()),
@@ -116,8 +118,8 @@ def _list_placed(
     every = Ledgers.list_all(store, prefix)
     return {
         (campaign_id, key)
-        for campaign_id, key in {each[:2] for each in designs}
-        if key is not None and any(each.open_order(campaign_id, key).read().placed for each in every)
+        for campaign_id, key in {design[:2] for design in designs}
+        if key is not None and any(ledgers.open_order(campaign_id, key).read().placed for ledgers in every)
     }
 
 
@@ -133,8 +135,8 @@ def _not_bought(
         if line.fate not in _BOUGHT:
             over[line.method] += line.candidates
             why[line.fate] += line.candidates
-    over.update(method_of(each.design.attributes) for each in without_order)
-    if not_ordered := sum(not each.plan_unread for each in without_order):
+    over.update(method_of(entry.design.attributes) for entry in without_order)
+    if not_ordered := sum(not entry.plan_unread for entry in without_order):
         why["not_ordered"] = not_ordered
     return over, why
 
@@ -151,22 +153,22 @@ def _summarize_track(track: Track) -> dict[str, Any]:
     return {
         "methods": [
             {
-                "method": each.method,
-                "proposed": each.proposed,
-                "bought": each.bought,
-                **each.rate.as_json(),
+                "method": row.method,
+                "proposed": row.proposed,
+                "bought": row.bought,
+                **row.rate.as_json(),
             }
-            for each in track.methods
+            for row in track.methods
         ],
-        "scores": [asdict(each) | {"rho": finite_or_none(each.rho)} for each in track.scores],
+        "scores": [asdict(row) | {"rho": finite_or_none(row.rho)} for row in track.scores],
         "predictions": [
             {
-                "low": each.low,
-                "high": min(each.high, 1.0),
-                "predicted": each.predicted,
-                **each.rate.as_json(),
+                "low": row.low,
+                "high": min(row.high, 1.0),
+                "predicted": row.predicted,
+                **row.rate.as_json(),
             }
-            for each in track.predictions
+            for row in track.predictions
         ],
         "designs": len(track.designs),
         "passed_over": track.passed_over,
@@ -176,10 +178,10 @@ def _summarize_track(track: Track) -> dict[str, Any]:
 
 def _show_track(console: Console, track: Track) -> None:
     table = Table("Method", "Proposed", "Bought", "Measured", "Hits", "Hit rate", "95 % interval")
-    for each in track.methods:
-        counts = (each.proposed, each.bought, each.rate.known, each.rate.hits)
+    for record in track.methods:
+        counts = (record.proposed, record.bought, record.rate.known, record.rate.hits)
         table.add_row(
-            Text(" ".join(each.method.split())), *(f"{count:,}" for count in counts), *each.rate.cells
+            Text(" ".join(record.method.split())), *(f"{count:,}" for count in counts), *record.rate.cells
         )
     console.print(table)
     if track.scores:

@@ -25,14 +25,14 @@ def show_targets(words: Sequence[str], *, account: str | None, as_json: bool) ->
         SystemExit: with 1, if no target matches.
     """
     with open_service(account) as service:
-        found = search_targets(service, words)
+        targets = search_targets(service, words)
         service_line = describe_service(service, account)
     if as_json:
-        print_json({"service": service_line, "targets": [_as_json(target) for target in found]})
+        print_json({"service": service_line, "targets": [_as_json(target) for target in targets]})
     else:
         make_plain_console().print(f"Catalog of {service_line}")
-        _show_targets(found, words)
-    if not found:
+        _show_targets(targets, words)
+    if not targets:
         raise SystemExit(FAILED)
 
 
@@ -41,21 +41,23 @@ def search_targets(service: AssayClient, words: Sequence[str]) -> list[Target]:
 
     Where no target has a word as it is written, `pdl1` also means PD-L1. Conjugated forms are found where no other target has the words.
     """
-    wanted = " ".join(words).casefold().split()
-    if not wanted:
+    search_words = " ".join(words).casefold().split()
+    if not search_words:
         return list(service.targets.iterate())
     # The service looks for one text, in names and catalog numbers only.
-    found = [t for t in service.targets.iterate(search=max(wanted, key=len)) if _has_words(t, wanted)]
-    if found:
-        return found
+    matches = [
+        t for t in service.targets.iterate(search=max(search_words, key=len)) if _has_words(t, search_words)
+    ]
+    if matches:
+        return matches
     for conjugated in (None, True):
         listed = list(service.targets.iterate(show_conjugated=conjugated))
-        found = [t for t in listed if _has_words(t, wanted)] or [
-            t for t in listed if _has_words(t, wanted, loose=True)
+        matches = [t for t in listed if _has_words(t, search_words)] or [
+            t for t in listed if _has_words(t, search_words, loose=True)
         ]
-        if found:
+        if matches:
             break
-    return found
+    return matches
 
 
 def _has_words(target: Target, words: Sequence[str], *, loose: bool = False) -> bool:
@@ -75,9 +77,9 @@ def _keep_letters(text: str) -> str:
 def price_of(target: Target) -> str:
     """What the antigen adds to the price of a design, for people; without a price it is ordered by quote."""
     pricing: dict[str, Any] = target.pricing or {}
-    each, lots = pricing.get("price_per_sequence_cents"), pricing.get("lot_prices")
-    if isinstance(each, int):
-        return f"{usd(each)} a design"
+    design_cents, lots = pricing.get("price_per_sequence_cents"), pricing.get("lot_prices")
+    if isinstance(design_cents, int):
+        return f"{usd(design_cents)} a design"
     if isinstance(lots, list) and lots:
         parts = [f"{usd(lot.get('price_usdcent'))} for {lot.get('num_sequences')}" for lot in lots]
         return "\n".join(parts)
@@ -96,9 +98,9 @@ def _as_json(target: Target) -> dict[str, Any]:
     return {**fields, "self_service": target.pricing is not None, "measured_by": measured_by()}
 
 
-def _show_targets(found: Sequence[Target], words: Sequence[str]) -> None:
+def _show_targets(targets: Sequence[Target], words: Sequence[str]) -> None:
     console = TerminalConsole(highlight=False)
-    if not found:
+    if not targets:
         console.print(
             f"No target of the catalog has {' '.join(words)!r}. Try fewer words; without words all are listed."
             if words
@@ -111,13 +113,13 @@ def _show_targets(found: Sequence[Target], words: Sequence[str]) -> None:
     table.add_column("Target", overflow="fold", min_width=_ID_WIDTH)
     table.add_column("Number", overflow="fold")
     table.add_column("Antigen's price", no_wrap=True)
-    for target in found[:_SHOWN]:
+    for target in targets[:_SHOWN]:
         name = Text(target.name or target.id)
         name.append(f"\n{target.id}", style="dim")
         table.add_row(name, Text(target.catalog_number or ""), Text(price_of(target)))
     console.print(table)
-    if len(found) > _SHOWN:
-        console.print(f"… and {len(found) - _SHOWN} more; add a word, or use --json")
+    if len(targets) > _SHOWN:
+        console.print(f"… and {len(targets) - _SHOWN} more; add a word, or use --json")
     kinds = ", ".join(
         f"{kind} ({' or '.join(methods)})" if methods else kind for kind, methods in measured_by().items()
     )

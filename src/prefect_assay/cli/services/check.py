@@ -145,8 +145,8 @@ def _check_server(client: SyncPrefectClient) -> Iterator[Line]:
 
 def _check_runs(client: SyncPrefectClient) -> Iterator[Line]:
     """A run that cannot be read fails every list with it; one that is due also keeps its worker from all others."""
-    for wanted in (suspended_filter(), run_filter(states=[StateType.SCHEDULED, StateType.RUNNING])):
-        read_runs(client, wanted)
+    for flow_run_filter in (suspended_filter(), run_filter(states=[StateType.SCHEDULED, StateType.RUNNING])):
+        read_runs(client, flow_run_filter)
     for flow in FLOW_NAMES:
         newest_runs(client, flow, 1)
     for run_id in unreadable_runs(client):
@@ -157,8 +157,8 @@ def _check_runs(client: SyncPrefectClient) -> Iterator[Line]:
 def _check_clock(what: str, headers: Mapping[str, str]) -> Line:
     clock = sent_at(headers)
     if clock is None:
-        said = "a time that cannot be read" if headers.get("date") else "no time"
-        return Line("clock", ok=True, text=f"the {what} sends {said}")
+        sent_text = "a time that cannot be read" if headers.get("date") else "no time"
+        return Line("clock", ok=True, text=f"the {what} sends {sent_text}")
     off = clock - datetime.now(UTC)
     ok = abs(off) < _CLOCKS_DIFFER
     next_step = "" if ok else f"set both clocks by NTP; the {what}'s differs by more than {_CLOCKS_DIFFER}"

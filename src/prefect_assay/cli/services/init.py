@@ -69,7 +69,7 @@ class Answers:
     forms: bool | None
 
 
-def run_init(given: Answers) -> None:
+def run_init(answers: Answers) -> None:
     """Ask, try, save, and say what to do next.
 
     Raises:
@@ -83,11 +83,11 @@ def run_init(given: Answers) -> None:
 
     require_api()
     with api_errors():
-        saved = find_block(AssayAccount, given.name)
-    credentials, user, is_simulated = _ask_credentials(given, saved)
-    policy = _ask_policy(given, saved)
-    archive = _ask_archive(given, saved)
-    webhook, notes = _ask_webhook(given, saved.webhook if saved else None, credentials)
+        saved = find_block(AssayAccount, answers.name)
+    credentials, user, is_simulated = _ask_credentials(answers, saved)
+    policy = _ask_policy(answers, saved)
+    archive = _ask_archive(answers, saved)
+    webhook, notes = _ask_webhook(answers, saved.webhook if saved else None, credentials)
     account = change_block(
         AssayAccount,
         saved,
@@ -95,22 +95,24 @@ def run_init(given: Answers) -> None:
         policy=policy,
         archive=archive,
         webhook=webhook,
-        owner=ask_for_value(given.owner, "--owner", "Owner of the account", (saved and saved.owner) or user),
-        purchase_order=_ask_optional(
-            given.purchase_order, "Purchase order number", saved.purchase_order if saved else None
+        owner=ask_for_value(
+            answers.owner, "--owner", "Owner of the account", (saved and saved.owner) or user
         ),
-        cost_centre=_ask_optional(given.cost_centre, "Cost centre", saved.cost_centre if saved else None),
+        purchase_order=_ask_optional(
+            answers.purchase_order, "Purchase order number", saved.purchase_order if saved else None
+        ),
+        cost_centre=_ask_optional(answers.cost_centre, "Cost centre", saved.cost_centre if saved else None),
     )
-    changes = save_account(account, given.name)
+    changes = save_account(account, answers.name)
     with api_errors():
-        notes += _fill_forms(given)
+        notes += _fill_forms(answers)
     console = make_plain_console()
     for line in [*changes, *notes]:
         console.print(line)
     console.print(
-        f"Account {given.name} is {describe_mode(is_simulated=is_simulated)}: {credentials.base_url}"
+        f"Account {answers.name} is {describe_mode(is_simulated=is_simulated)}: {credentials.base_url}"
     )
-    console.print(f"Next: prefect-assay run designs.fasta --target NAME{account_option(given.name)}")
+    console.print(f"Next: prefect-assay run designs.fasta --target NAME{account_option(answers.name)}")
     if webhook is None:
         console.print("Without a receiver the sweep looks for news of waiting campaigns every five minutes.")
 
@@ -121,7 +123,9 @@ def _ask_optional(value: str | None, question: str, saved: str | None) -> str | 
     return None if answer == NONE else answer
 
 
-def _ask_credentials(given: Answers, account: "AssayAccount | None") -> "tuple[AssayCredentials, str, bool]":
+def _ask_credentials(
+    answers: Answers, account: "AssayAccount | None"
+) -> "tuple[AssayCredentials, str, bool]":
     """The credentials, tried; who the service says the user is, and whether the service is simulated."""
     from pydantic import SecretStr
 
@@ -131,13 +135,13 @@ def _ask_credentials(given: Answers, account: "AssayAccount | None") -> "tuple[A
     saved = account.credentials if account else None
     address = parse_address(
         ask_for_value(
-            given.base_url, "--base-url", "Address of the service", saved.base_url if saved else None
+            answers.base_url, "--base-url", "Address of the service", saved.base_url if saved else None
         ),
         "--base-url",
     )
     words = wire_words(
-        given.provider_word or (saved.provider_word if saved else NEUTRAL_PROVIDER),
-        given.service_word or (saved.service_word if saved else NEUTRAL_SERVICE),
+        answers.provider_word or (saved.provider_word if saved else NEUTRAL_PROVIDER),
+        answers.service_word or (saved.service_word if saved else NEUTRAL_SERVICE),
     )
     # A saved token is not sent to another service.
     kept = saved.token if saved and saved.base_url.rstrip("/") == address else None
@@ -204,7 +208,7 @@ def _read_token(saved: "SecretStr | None") -> str:
     return token
 
 
-def _ask_policy(given: Answers, account: "AssayAccount | None") -> "SpendingPolicy":
+def _ask_policy(answers: Answers, account: "AssayAccount | None") -> "SpendingPolicy":
     from prefect_assay.blocks import SpendingPolicy
 
     saved = account.policy if account else None
@@ -212,14 +216,14 @@ def _ask_policy(given: Answers, account: "AssayAccount | None") -> "SpendingPoli
         SpendingPolicy,
         saved,
         per_experiment_usd=ask_cents(
-            given.per_experiment,
+            answers.per_experiment,
             "--per-experiment",
             "Cap per experiment, in USD",
             saved.per_experiment_cents if saved else _PER_EXPERIMENT_CENTS,
         )
         / 100,
         per_campaign_usd=ask_cents(
-            given.per_campaign,
+            answers.per_campaign,
             "--per-campaign",
             "Cap per campaign, in USD",
             saved.per_campaign_cents if saved else _PER_CAMPAIGN_CENTS,
@@ -228,18 +232,18 @@ def _ask_policy(given: Answers, account: "AssayAccount | None") -> "SpendingPoli
     )
 
 
-def _ask_archive(given: Answers, account: "AssayAccount | None") -> "Archive":
+def _ask_archive(answers: Answers, account: "AssayAccount | None") -> "Archive":
     """The archive that was given, tried, or the saved one."""
     from prefect_assay.blocks.archives import describe_archive_addresses, get_archive_kind
 
     # Without an account a block of this name may hold the orders of a deleted one.
-    saved = account.archive if account else find_archive(given.name)
-    place = given.archive
+    saved = account.archive if account else find_archive(answers.name)
+    place = answers.archive
     if saved is None:
         place = ask_for_value(
             place, "--archive", f"Archive: {describe_archive_addresses()}", "~/assay-archive"
         )
-    elif place is None and given.s3_endpoint is None:
+    elif place is None and answers.s3_endpoint is None:
         return saved
     fields: dict[str, object] = {}
     try:
@@ -248,19 +252,19 @@ def _ask_archive(given: Answers, account: "AssayAccount | None") -> "Archive":
             fields |= kind.parse_address(place)
     except InputError as error:
         raise InputError(f"--archive: {error}") from None
-    if given.s3_endpoint is not None and "endpoint_url" not in kind.model_fields:
+    if answers.s3_endpoint is not None and "endpoint_url" not in kind.model_fields:
         raise InputError(
             f"--s3-endpoint belongs to --archive s3://bucket/prefix, and {place or 'the saved archive'!r} is "
             f"{kind.address_form}"
         )
-    if given.s3_endpoint is not None:
+    if answers.s3_endpoint is not None:
         fields["endpoint_url"] = (
-            None if given.s3_endpoint == NONE else parse_address(given.s3_endpoint, "--s3-endpoint")
+            None if answers.s3_endpoint == NONE else parse_address(answers.s3_endpoint, "--s3-endpoint")
         )
     archive = change_block(kind, saved if isinstance(saved, kind) else None, **fields)
     archive.get_store().probe(archive.prefix)
     if saved is not None:
-        _keep_orders(saved, archive, given.name, account)
+        _keep_orders(saved, archive, answers.name, account)
     return archive
 
 
@@ -310,7 +314,7 @@ def _waiting_elsewhere(account: "AssayAccount | None", archive: "Archive") -> li
 
 
 def _ask_webhook(
-    given: Answers, saved: "WebhookEndpoint | None", credentials: "AssayCredentials"
+    answers: Answers, saved: "WebhookEndpoint | None", credentials: "AssayCredentials"
 ) -> "tuple[WebhookEndpoint | None, list[str]]":
     """The endpoint, if there is a receiver, and what its receiver needs."""
     from prefect.settings import get_current_settings
@@ -319,7 +323,7 @@ def _ask_webhook(
     from prefect_assay.blocks import WebhookEndpoint
 
     receiver = ask_for_value(
-        given.receiver,
+        answers.receiver,
         "--receiver",
         "Public https address that leads to the webhook receiver, or none",
         saved.url if saved else NONE,
@@ -342,7 +346,7 @@ def _ask_webhook(
         if receiver_is_here and (file := file_without(settings.home, kept)):
             notes.append(
                 f"{file} does not hold the endpoint's signing key, which waiting experiments are also signed with: a receiver "
-                f"that uses this file refuses all deliveries. To correct this, {how_to_add_key(file, given.name)}"
+                f"that uses this file refuses all deliveries. To correct this, {how_to_add_key(file, answers.name)}"
             )
         return change_block(WebhookEndpoint, saved, url=address), notes
     keys = signing_keys(settings.home)
@@ -355,21 +359,21 @@ def _ask_webhook(
     return change_block(WebhookEndpoint, saved, url=address, signing_key=key), notes
 
 
-def _fill_forms(given: Answers) -> list[str]:
+def _fill_forms(answers: Answers) -> list[str]:
     """Make the account the default of the deployed forms, for everybody who uses them; what somebody has chosen stays."""
     from prefect.client.orchestration import get_client
 
     from prefect_assay.deployments.presets import fill_account_into_forms
 
-    if given.forms is False or (given.forms is None and not sys.stdin.isatty()):
+    if answers.forms is False or (answers.forms is None and not sys.stdin.isatty()):
         return []
     with get_client(sync_client=True) as client:
-        filled = fill_account_into_forms(client, given.name, dry_run=True)
+        filled = fill_account_into_forms(client, answers.name, dry_run=True)
         question = f"Fill this account into the forms of {' and '.join(filled)}, for everybody who uses them?"
-        if not filled or not (given.forms or typer.confirm(question, default=True)):
+        if not filled or not (answers.forms or typer.confirm(question, default=True)):
             return []
-        fill_account_into_forms(client, given.name)
-    return [f"The form of {name} has the account {given.name}" for name in filled]
+        fill_account_into_forms(client, answers.name)
+    return [f"The form of {name} has the account {answers.name}" for name in filled]
 
 
 def _is_local_lab(base_url: str) -> bool:

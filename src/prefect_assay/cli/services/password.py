@@ -29,9 +29,9 @@ def protect_api() -> None:
 
     settings = get_current_settings()
     saved = settings.server.api.auth_string
-    given = os.environ.pop(PASSWORD_VARIABLE, "")  # no process below needs it
-    if saved is None or given:
-        auth = f"{_USER}:{_check_password(given or _ask_password())}"
+    password = os.environ.pop(PASSWORD_VARIABLE, "")  # no process below needs it
+    if saved is None or password:
+        auth = f"{_USER}:{_check_password(password or _ask_password())}"
     elif saved == settings.api.auth_string:
         return
     else:

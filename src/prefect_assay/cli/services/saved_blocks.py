@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound=Block)
 
 
-def change_block(kind: type[B], saved: B | None, **given: object) -> B:
+def change_block(kind: type[B], saved: B | None, **changes: object) -> B:
     """The saved block with these fields in place of its own, under its name; a new one without it."""
     fields = {name: getattr(saved, name) for name in kind.model_fields} if saved else {}
-    block = kind(**{**fields, **given})
+    block = kind(**{**fields, **changes})
     if saved is not None:
         block._block_document_name = saved._block_document_name  # noqa: SLF001 - Prefect has no public name for it
     return block

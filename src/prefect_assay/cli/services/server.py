@@ -136,11 +136,11 @@ def keep_home_private() -> None:
     home = get_current_settings().home
     try:
         home.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
-        found = home.stat()
-        if not found.st_mode & _GROUP_AND_OTHERS:
+        home_stat = home.stat()
+        if not home_stat.st_mode & _GROUP_AND_OTHERS:
             return
         # A sticky folder, such as /tmp, is shared on purpose, by more than Prefect.
-        if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX:
+        if home_stat.st_uid == os.geteuid() and not home_stat.st_mode & stat.S_ISVTX:
             home.chmod(stat.S_IRWXU)
             _logger.warning("The Prefect home %s was open to other users; its mode is 0700 now", home)
             return

@@ -320,7 +320,7 @@ class _Installation:
 
     def _start_again(self, name: str) -> None:
         now = time.monotonic()
-        recent = [at for at in self._ends.get(name, []) if now - at < _ENDS_SECONDS]
+        recent = [end for end in self._ends.get(name, []) if now - end < _ENDS_SECONDS]
         self._ends[name] = [*recent, now]
         if len(self._ends[name]) >= _ENDS_MAX:
             raise self._processes[name].failure(
@@ -387,14 +387,14 @@ class _Installation:
             self.say(f"The receiver reads the headers X-{word}-..., as the saved blocks spell them.")
 
     def _note(self) -> None:
-        found = {}
+        processes = {}
         for name in self.parts:
             if self._processes.running(name):
                 pid = self._processes[name].pid
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    found[name] = (pid, _read_process_start(psutil.Process(pid)))
+                    processes[name] = (pid, _read_process_start(psutil.Process(pid)))
         self.state.truncate(0)
-        self.state.write(json.dumps(found))
+        self.state.write(json.dumps(processes))
         self.state.flush()
 
     def _show(self) -> None:

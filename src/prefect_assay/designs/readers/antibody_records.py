@@ -43,8 +43,8 @@ class Columns:
 
     def find(self, keys: Iterable[str]) -> str | None:
         """The title that is one of these."""
-        wanted = set(keys)
-        return next((title for title in self.titles if key_of(title) in wanted), None)
+        key_set = set(keys)
+        return next((title for title in self.titles if key_of(title) in key_set), None)
 
     @property
     def cells(self) -> list[Mapping[str, str]]:

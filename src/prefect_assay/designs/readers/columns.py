@@ -184,8 +184,8 @@ def explain_missing(titles: Sequence[str], named: ColumnNames) -> str:
         " (it has regions such as CDRs, which are not proteins)" if any("cdr" in key for key in keys) else ""
     )
     close = (
-        f"; nearly a table of {found[0]}, which also has {found[1]}"
-        if (found := find_near_match(titles))
+        f"; nearly a table of {near[0]}, which also has {near[1]}"
+        if (near := find_near_match(titles))
         else ""
     )
     options = " and ".join(f"--{what}-column" for what in missing)
@@ -217,17 +217,17 @@ def find_header(titles: Sequence[str], named: ColumnNames) -> Header | None:
         else _find_name_columns(keys, producer)
     )
     if named.sequence is not None:
-        found = [_find_chosen(titles, keys, title) for title in _titles_of(named.sequence, titles)]
-        sequences = tuple(at for each in found for at in each) if all(found) else ()
+        groups = [_find_chosen(titles, keys, title) for title in _titles_of(named.sequence, titles)]
+        sequences = tuple(index for group in groups for index in group) if all(groups) else ()
     else:
         sequences = _find_sequence_columns(keys, producer)
     if not names or not sequences or set(names) & set(sequences):
         return None
     used = {*names, *sequences}
     optional = {
-        field: at
+        field: index
         for field, aliases in OPTIONAL.items()
-        if (at := _find_index(keys, aliases)) is not None and at not in used
+        if (index := _find_index(keys, aliases)) is not None and index not in used
     }
     others = _list_other_columns(titles, used | set(optional.values()))
     return Header(names, sequences, optional, others, producer, named.sequence is not None)
@@ -243,18 +243,18 @@ def _titles_of(named: str | None, titles: Sequence[str]) -> list[str]:
 def _find_name_columns(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...]:
     if producer and all(key_of(name) in keys for name in producer.names):
         return tuple(keys.index(key_of(name)) for name in producer.names)
-    at = _find_index(keys, NAME)
-    return () if at is None else (at,)
+    index = _find_index(keys, NAME)
+    return () if index is None else (index,)
 
 
 def _find_sequence_columns(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...]:
     if producer:
-        return tuple(at for title in producer.sequences for at in _find_numbered(keys, title))
+        return tuple(index for title in producer.sequences for index in _find_numbered(keys, title))
     if key_of(PARTIAL) in keys:
         return ()  # nearly BoltzGen: `sequence` may also be the designed residues
-    at = _find_index(keys, SEQUENCE)
-    if at is not None:
-        return (at,)
+    index = _find_index(keys, SEQUENCE)
+    if index is not None:
+        return (index,)
     for heavy, light in PAIRS:
         if key_of(heavy) in keys and key_of(light) in keys:
             return keys.index(key_of(heavy)), keys.index(key_of(light))
@@ -266,12 +266,12 @@ def _find_numbered(keys: Sequence[str], title: str) -> list[int]:
     stem = key_of(title.removesuffix("#"))
     if not title.endswith("#"):
         return [keys.index(stem)] if stem in keys else []
-    found = [
-        (int(match[1]), at)
-        for at, key in enumerate(keys)
+    numbered = [
+        (int(match[1]), index)
+        for index, key in enumerate(keys)
         if (match := re.fullmatch(f"{re.escape(stem)}(\\d+)", key))
     ]
-    return [at for _, at in sorted(found)]
+    return [index for _, index in sorted(numbered)]
 
 
 def _find_chosen(titles: Sequence[str], keys: Sequence[str], named: str) -> tuple[int, ...]:
@@ -279,19 +279,19 @@ def _find_chosen(titles: Sequence[str], keys: Sequence[str], named: str) -> tupl
     written = [title.strip() for title in titles]
     if named.strip() in written:
         return (written.index(named.strip()),)
-    at = _find_index(keys, (named,))
-    return () if at is None else (at,)
+    index = _find_index(keys, (named,))
+    return () if index is None else (index,)
 
 
 def _list_other_columns(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...]:
     """The columns without a meaning here; a title that is empty or repeated gets its column's number, from 1."""
     taken: dict[str, int] = {}
-    for at, title in enumerate(titles):
-        if at not in used:
+    for index, title in enumerate(titles):
+        if index not in used:
             plain = title.strip()
-            free = plain if plain and plain not in taken else f"{plain} (column {at + 1})".strip()
-            taken[free] = at
-    return tuple((at, title) for title, at in taken.items())
+            free = plain if plain and plain not in taken else f"{plain} (column {index + 1})".strip()
+            taken[free] = index
+    return tuple((index, title) for title, index in taken.items())
 
 
 def _find_index(keys: Sequence[str], aliases: Sequence[str]) -> int | None:
@@ -302,24 +302,24 @@ def without_loose_words(
     header: Header, titles: Sequence[str], sample: Sequence[Sequence[str]]
 ) -> tuple[Header, list[str]]:
     """The header with `type` and `tag` as the designer's own where they hold words of others; and their titles."""
-    optional, own = dict(header.optional), []
+    optional, own_titles = dict(header.optional), []
     for field, title in _LOOSE.items():
-        at = optional.get(field)
-        if at is None or key_of(titles[at]) != title:
+        index = optional.get(field)
+        if index is None or key_of(titles[index]) != title:
             continue
         words = _TYPES if field == "type" else _TAGS
         for row in sample:
-            cell = row[at] if at < len(row) else ""
+            cell = row[index] if index < len(row) else ""
             known = words.get(_normalize_cell(cell))
             lacks = field == "type" and any(column not in optional for column in _NEEDED.get(known or "", ()))
             if cell and cell.casefold() != _ABSENT and (known is None or lacks):
                 del optional[field]
-                own.append(titles[at])
+                own_titles.append(titles[index])
                 break
-    if not own:
+    if not own_titles:
         return header, []
     used = {*header.names, *header.sequences, *optional.values()}
-    return replace(header, optional=optional, others=_list_other_columns(titles, used)), own
+    return replace(header, optional=optional, others=_list_other_columns(titles, used)), own_titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,25 +335,25 @@ def sequences_beside(header: Header, titles: Sequence[str], sample: Sequence[Seq
     """The columns that hold sequences and are not taken, by their first cells."""
     keys = [key_of(title) for title in titles]
     not_designs = {
-        at
+        index
         for title in (header.producer.not_designs if header.producer else ())
-        for at in _find_numbered(keys, title)
+        for index in _find_numbered(keys, title)
     }
-    found, rivals, targets = [], [], []
-    for at, key in enumerate(keys):
-        if at in header.sequences or at in header.names:
+    other_titles, rivals, targets = [], [], []
+    for index, key in enumerate(keys):
+        if index in header.sequences or index in header.names:
             continue
-        cells = [row[at] for row in sample if at < len(row) and row[at]]
+        cells = [row[index] for row in sample if index < len(row) and row[index]]
         if not _holds_sequences(cells):
             continue
-        found.append(titles[at])
+        other_titles.append(titles[index])
         if key in _TARGETS:
-            targets.append(at)
-        decided = header.chosen or header.producer or at in not_designs or _OTHER.search(key)
-        part = at in header.optional.values() and _is_part(header, at, sample)
+            targets.append(index)
+        decided = header.chosen or header.producer or index in not_designs or _OTHER.search(key)
+        part = index in header.optional.values() and _is_part(header, index, sample)
         if not (decided or part or all(is_nucleotides(cell.upper()) for cell in cells)):
-            rivals.append(at)
-    return Beside(tuple(found), tuple(rivals), tuple(targets))
+            rivals.append(index)
+    return Beside(tuple(other_titles), tuple(rivals), tuple(targets))
 
 
 def _holds_sequences(cells: Sequence[str]) -> bool:
@@ -361,16 +361,18 @@ def _holds_sequences(cells: Sequence[str]) -> bool:
     return bool(cells) and matching >= _MOSTLY * len(cells) and len(set("".join(cells))) >= _KINDS_OF_LETTERS
 
 
-def _is_part(header: Header, at: int, sample: Sequence[Sequence[str]]) -> bool:
+def _is_part(header: Header, index: int, sample: Sequence[Sequence[str]]) -> bool:
     """Whether a VH, a VL or the like is a part of the sequence next to it, as in an scFv."""
     return all(
-        row[at].upper() in sequence_of(header, row).upper() for row in sample if at < len(row) and row[at]
+        row[index].upper() in sequence_of(header, row).upper()
+        for row in sample
+        if index < len(row) and row[index]
     )
 
 
 def sequence_of(header: Header, row: Sequence[str]) -> str:
     """The residues of a row, as written; chains in columns of their own are joined, and missing ones left out."""
-    cells = [row[at] if at < len(row) else "" for at in header.sequences]
+    cells = [row[index] if index < len(row) else "" for index in header.sequences]
     return cells[0] if len(cells) == 1 else ":".join(cell for cell in cells if not is_missing(cell))
 
 
@@ -403,17 +405,17 @@ def is_control(cell: str | None, line: int, name: str, errors: SourceErrors) -> 
     return CONTROL_WORDS.get(word, False)
 
 
-def metadata_of(given: dict[str, str], line: int, name: str, errors: SourceErrors) -> dict[str, Any]:
-    """The metadata of one row; `given` holds its filled optional cells by field name."""
-    metadata: dict[str, Any] = {field: given[field] for field in _AS_WRITTEN if field in given}
-    framework = {field: given[field] for field in _FRAMEWORK if field in given}
-    for field, cell in given.items():
+def metadata_of(cells: dict[str, str], line: int, name: str, errors: SourceErrors) -> dict[str, Any]:
+    """The metadata of one row; `cells` holds its filled optional cells by field name."""
+    metadata: dict[str, Any] = {field: cells[field] for field in _AS_WRITTEN if field in cells}
+    framework = {field: cells[field] for field in _FRAMEWORK if field in cells}
+    for field, cell in cells.items():
         if field in _CHAINS and (problem := judge_chain(cell)):
             errors.add(f"{field}: {problem}", line=line, name=name)
     if framework:
         metadata["framework_regions"] = framework
-    kind = _read_word(given, "type", _TYPES, "one of " + ", ".join(_TYPES.values()), line, name, errors)
-    missing = [column for column in _NEEDED.get(kind or "", ()) if column not in given]
+    kind = _read_word(cells, "type", _TYPES, "one of " + ", ".join(_TYPES.values()), line, name, errors)
+    missing = [column for column in _NEEDED.get(kind or "", ()) if column not in cells]
     if missing:
         errors.add(
             f"type {kind} needs {' and '.join(missing)}; fill the columns, or leave the type empty",
@@ -422,16 +424,16 @@ def metadata_of(given: dict[str, str], line: int, name: str, errors: SourceError
         )
     if kind:
         metadata["type"] = kind
-    elif "molecule_class" in given:
-        _molecule_class(given, metadata)
-    tag = _read_word(given, "tag_location", _TAGS, "N or C", line, name, errors)
+    elif "molecule_class" in cells:
+        _molecule_class(cells, metadata)
+    tag = _read_word(cells, "tag_location", _TAGS, "N or C", line, name, errors)
     if tag:
         metadata["tag_location"] = tag
     return metadata
 
 
 def _read_word(
-    given: dict[str, str],
+    cells: dict[str, str],
     field: str,
     words: dict[str, str],
     choice: str,
@@ -440,7 +442,7 @@ def _read_word(
     errors: SourceErrors,
 ) -> str | None:
     """The service's word for a cell; an unknown word is an error."""
-    cell = given.get(field, _ABSENT)
+    cell = cells.get(field, _ABSENT)
     word = words.get(_normalize_cell(cell))
     if word is None and cell.casefold() != _ABSENT:
         errors.add(
@@ -451,11 +453,11 @@ def _read_word(
     return word
 
 
-def _molecule_class(given: dict[str, str], metadata: dict[str, Any]) -> None:
+def _molecule_class(cells: dict[str, str], metadata: dict[str, Any]) -> None:
     """A looser word than the type; it becomes the type if the row has all that the type needs."""
-    cell = given["molecule_class"]
+    cell = cells["molecule_class"]
     kind = _TYPES.get(_normalize_cell(cell))
-    if kind and all(column in given for column in _NEEDED.get(kind, ())):
+    if kind and all(column in cells for column in _NEEDED.get(kind, ())):
         metadata["type"] = kind
     else:
         metadata["molecule_class"] = cell

@@ -58,24 +58,24 @@ def chains_of_headers(headers: Sequence[str]) -> tuple[str, list[re.Match[str]]]
     for program, pattern in _HEADERS:
         if not pattern.fullmatch(headers[0]):
             continue
-        found = [match for header in headers if (match := pattern.fullmatch(header))]
-        if len(found) == len(headers) and _has_several(program, found):
-            return program, found
+        matches = [match for header in headers if (match := pattern.fullmatch(header))]
+        if len(matches) == len(headers) and _has_several(program, matches):
+            return program, matches
     return None
 
 
-def _has_several(program: str, found: Sequence[re.Match[str]]) -> bool:
+def _has_several(program: str, matches: Sequence[re.Match[str]]) -> bool:
     """Of the PDB, whether any entry has more than one chain; the others write one complex each."""
-    return program != "PDB" or max(Counter(match["entry"].casefold() for match in found).values()) > 1
+    return program != "PDB" or max(Counter(match["entry"].casefold() for match in matches).values()) > 1
 
 
 def take_fasta_chains(
-    rows: Rows, program: str, found: Sequence[re.Match[str]], stem: str, chain: str | None
+    rows: Rows, program: str, matches: Sequence[re.Match[str]], stem: str, chain: str | None
 ) -> None:
     """Replace the records by the chains that are named, one design for each complex."""
     chains = []
     complexes: Counter[str] = Counter()
-    records = zip(found, rows.lines, rows.residues, itertools.count())
+    records = zip(matches, rows.lines, rows.residues, itertools.count())
     for match, line, residues, row in records:
         groups = match.groupdict()
         names = _names_of(groups["chain"])
@@ -220,7 +220,9 @@ def _list_chains(job: Any, entry: str) -> Iterator[Chain]:
             if not isinstance(body, dict) or not isinstance(body.get("sequence", ""), str):
                 continue
             ids = body.get("id")
-            names = [str(each) for each in ids] if isinstance(ids, list) else [str(ids)] if ids else []
+            names = (
+                [str(chain_id) for chain_id in ids] if isinstance(ids, list) else [str(ids)] if ids else []
+            )
             names = names or [next(letters, "?") for _ in range(int(body.get("count", 1)))]
             plain = _PROTEIN if kind in {_PROTEIN, "proteinChain"} else str(kind)
             bonds = [bond for bond in _list_bonds(job) if set(bond[::2]) & set(names)]
@@ -253,7 +255,7 @@ def _list_bonds(job: Any) -> Iterator[tuple[str, str, str, str]]:
     """Bonds that are named, chain and atom twice; those of two sulfurs are disulfides, which a protein makes itself."""
     constraints = job.get("constraints") if isinstance(job, dict) else None
     pairs = (
-        [each.get("bond") for each in constraints or [] if isinstance(each, dict)]
+        [constraint.get("bond") for constraint in constraints or [] if isinstance(constraint, dict)]
         if isinstance(constraints, list)
         else []
     )

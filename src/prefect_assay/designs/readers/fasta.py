@@ -160,11 +160,11 @@ def _split_pir_record(pir: re.Match[str], line: int, body: str, wrapping: _Wrapp
     return pir["code"], "\n".join([*filter(None, lines)])
 
 
-def _note_wrapping(at: int, body: str, wrapping: _Wrapping) -> None:
+def _note_wrapping(index: int, body: str, wrapping: _Wrapping) -> None:
     """Keep a body that may be several chains, a title and a chain, or words."""
     body = body.rstrip("\n*")
     if " " in body or "\n\n" in body:
-        wrapping.doubtful[at] = body
+        wrapping.doubtful[index] = body
         return
     ends = body.count("\n")
     if not ends:
@@ -174,24 +174,24 @@ def _note_wrapping(at: int, body: str, wrapping: _Wrapping) -> None:
     if not 0 < last <= width:
         lengths = [len(part) for part in body.split("\n")]
         if ends == 1 or min(lengths[:-1]) < _SHORT_LINE or max(lengths) > _HAND_WRAPPED:
-            wrapping.doubtful[at] = body
+            wrapping.doubtful[index] = body
     elif width >= _SHORT_LINE:
         is_long = width >= _LONG_LINE and (ends > 1 or last >= _LONG_LINE)
         if body[0] == "M" and body.count("\nM") == ends:
-            wrapping.all_begin_with_m[at] = (width, body)
+            wrapping.all_begin_with_m[index] = (width, body)
         elif is_long or body.startswith(body[:width], width + 1):
-            wrapping.doubtful[at] = body
+            wrapping.doubtful[index] = body
 
 
 def _settle_wrapping(rows: Rows, wrapping: _Wrapping) -> None:
     """Give doubtful bodies their line ends back. Of many records of one usual width, some have M at the beginning of a line."""
     doubtful = wrapping.doubtful
     are_many = 3 * len(wrapping.all_begin_with_m) > wrapping.wrapped
-    for at, (width, body) in wrapping.all_begin_with_m.items():
+    for index, (width, body) in wrapping.all_begin_with_m.items():
         if are_many or width not in USUAL_WIDTHS:
-            doubtful[at] = body
-    for at, body in doubtful.items():
-        rows.residues[at] = body
+            doubtful[index] = body
+    for index, body in doubtful.items():
+        rows.residues[index] = body
     if wrapping.pir:
         rows.notes.append(
             f"PIR: the line of title of {many(len(wrapping.pir), 'record')} was left out, as {wrapping.pir[0]!r}; names are the codes behind '>P1;'"

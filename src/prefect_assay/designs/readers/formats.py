@@ -77,7 +77,7 @@ _DOCUMENT: Final = 16 * 1024 * 1024
 _UNIT: Final = "\x1f"  # between the cells of one row; ASCII's own separator, which no spreadsheet writes
 
 
-def read_rows(rows: Rows, found: Content, errors: SourceErrors, reading: ReadingOptions, stem: str) -> None:
+def read_rows(rows: Rows, content: Content, errors: SourceErrors, reading: ReadingOptions, stem: str) -> None:
     """Add the designs of any format to `rows`; the first meaningful line decides which. `stem` names what has no name.
 
     Raises:
@@ -89,23 +89,23 @@ def read_rows(rows: Rows, found: Content, errors: SourceErrors, reading: Reading
         return find_header(titles, columns) is not None
 
     try:
-        if found.lines is None:
-            table = sheet_table(found.sheets, accepts, found.notes)
+        if content.lines is None:
+            table = sheet_table(content.sheets, accepts, content.notes)
         else:
-            first = _first_line(found.lines, accepts, found.notes)
+            first = _first_line(content.lines, accepts, content.notes)
             if is_header(first.line):
                 _read_records(rows, first.rest, errors, reading, stem)
-                rows.notes += found.notes
+                rows.notes += content.notes
                 return
             if looks_like_document(first.line):
                 read_complex_file(rows, _join_text(first.rest), stem, reading.chain)
-                rows.notes += found.notes
+                rows.notes += content.notes
                 return
-            table = text_table(first.rest, accepts, found.notes)
+            table = text_table(first.rest, accepts, content.notes)
     except NoHeader as error:
         raise UnreadableFile(_no_table(error, columns), error.line) from None
     _read_table(rows, table, columns, errors)
-    rows.read.format = _format_of(found, table)
+    rows.read.format = _format_of(content, table)
     rows.notes += table.notes
 
 
@@ -116,9 +116,9 @@ def _no_table(error: NoHeader, columns: ColumnNames) -> str:
     return f"this looks like {kind}" if kind else explain_missing(error.titles, columns)
 
 
-def _format_of(found: Content, table: Table) -> str:
+def _format_of(content: Content, table: Table) -> str:
     if table.delimiter is None:
-        return found.kind
+        return content.kind
     return {",": "CSV", ";": "CSV with semicolons", "\t": "TSV"}.get(
         table.delimiter, f"table with {table.delimiter!r}"
     )
@@ -146,13 +146,13 @@ def _read_records(
         take_fasta_chains(rows, *chains, stem, reading.chain)
         return
     name_records(rows, keep_native=reading.keep_native)
-    for at, extra in enumerate(rows.extras):
+    for index, extra in enumerate(rows.extras):
         if "control" in extra.casefold():
             words = [
                 cell for title, cell in rows.unpack(extra).items() if key_of(title) in OPTIONAL["control"]
             ]
-            if any(is_control(word, rows.lines[at], rows.names[at], errors) for word in words):
-                rows.controls.add(at)
+            if any(is_control(word, rows.lines[index], rows.names[index], errors) for word in words):
+                rows.controls.add(index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +165,11 @@ class _First:
 
 def _first_line(blocks: Iterator[Block], accepts: Accepts, notes: list[str]) -> _First:
     for first, lines in blocks:
-        for at, line in enumerate(lines if any(lines) else ()):
-            if line.strip() and is_above_header(lines[at : at + 2], first + at, accepts):
-                notes += note_json_metadata(line, first + at)
+        for index, line in enumerate(lines if any(lines) else ()):
+            if line.strip() and is_above_header(lines[index : index + 2], first + index, accepts):
+                notes += note_json_metadata(line, first + index)
             elif line.strip():
-                return _First(line, itertools.chain([(first + at, lines[at:])], blocks))
+                return _First(line, itertools.chain([(first + index, lines[index:])], blocks))
     raise UnreadableFile("empty; give a FASTA file, or a table with a name and a sequence column")
 
 
@@ -182,9 +182,9 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
         raise UnreadableFile(f"two columns are called {twice!r}; rename one", table.line)
     sample = list(itertools.islice(table.rows, _SAMPLE))
     cells = [row for _, row in sample]
-    header, own = without_loose_words(header, table.titles, cells)
-    if own:
-        rows.notes.append(f"kept as columns of the designer's own: {', '.join(own)}")
+    header, own_titles = without_loose_words(header, table.titles, cells)
+    if own_titles:
+        rows.notes.append(f"kept as columns of the designer's own: {', '.join(own_titles)}")
     aside = sequences_beside(header, table.titles, cells)
     reader = _Reader(rows, table, header, aside, errors)
     _note_columns(rows, table, header, aside, reader)
@@ -204,9 +204,9 @@ def _note_columns(rows: Rows, table: Table, header: Header, aside: Beside, reade
     read = rows.read
     read.producer = producer.name if producer else None
     read.columns = {
-        "name": ", ".join(titles[at] for at in header.names),
-        "sequence": ", ".join(titles[at] for at in header.sequences),
-        **{field: titles[at] for field, at in header.optional.items()},
+        "name": ", ".join(titles[index] for index in header.names),
+        "sequence": ", ".join(titles[index] for index in header.sequences),
+        **{field: titles[index] for field, index in header.optional.items()},
         **reader.roles(),
     }
     read.others = tuple(title for _, title in header.others)
@@ -245,13 +245,13 @@ class _Reader:
             ]
         self._method = producer.method if producer and METHOD not in keys else None
         self._run = next(
-            (at for at, title in enumerate(table.titles) if key_of(title) in map(key_of, RUNS)), None
+            (index for index, title in enumerate(table.titles) if key_of(title) in map(key_of, RUNS)), None
         )
         self._mutations = next(
             (
-                at
-                for at, title in enumerate(table.titles)
-                if key_of(title) in MUTATIONS and at not in header.names
+                index
+                for index, title in enumerate(table.titles)
+                if key_of(title) in MUTATIONS and index not in header.names
             ),
             None,
         )
@@ -266,22 +266,22 @@ class _Reader:
         """The columns of parent and method, for the report."""
         keys = {key_of(title): title for title in self._titles}
         parent = "part of the name" if self._parent else self._copied
-        found = {
+        titles_by_role = {
             "parent": parent or next((keys[key] for key in PARENT_COLUMNS if key in keys), None),
             "method": keys.get(METHOD) or (f"{self._method}, by the columns" if self._method else None),
         }
-        return {role: title for role, title in found.items() if title}
+        return {role: title for role, title in titles_by_role.items() if title}
 
     def add(self, row: list[str], line: int) -> None:
         """Add one design."""
         rows, header = self._rows, self._header
-        name = "_".join(_get_cell(row, at) for at in header.names)
+        name = "_".join(_get_cell(row, index) for index in header.names)
         if header.optional:
             self._add_optional(row, line, name)
         residues = sequence_of(header, row)
-        for at in header.sequences[1:] and header.sequences:
-            if is_missing(_get_cell(row, at)):
-                self._without.setdefault(at, []).append(name)
+        for index in header.sequences[1:] and header.sequences:
+            if is_missing(_get_cell(row, index)):
+                self._without.setdefault(index, []).append(name)
         if self._aside.rivals:
             self._refuse_other_sequence(row, residues, line)
         for target in self._aside.targets:
@@ -291,7 +291,7 @@ class _Reader:
             rows.read.mutations.append(_get_cell(row, self._mutations))
         if self._parts or self._run is not None:
             self._keep_run(row, line)
-        cells = [_get_cell(row, each).replace(_UNIT, " ") for each, _ in header.others]
+        cells = [_get_cell(row, column).replace(_UNIT, " ") for column, _ in header.others]
         if self._parent:
             cells.append(self._parent.parent_in(name) or "")
         rows.lines.append(line)
@@ -302,31 +302,31 @@ class _Reader:
     def _add_optional(self, row: list[str], line: int, name: str) -> None:
         """Add whether the next design is a control, and its metadata."""
         rows = self._rows
-        given = {
+        cells = {
             field: cell
-            for field, at in self._header.optional.items()
-            if not is_missing(cell := _get_cell(row, at))
+            for field, index in self._header.optional.items()
+            if not is_missing(cell := _get_cell(row, index))
         }
-        if is_control(given.get("control"), line, name, self._errors):
+        if is_control(cells.get("control"), line, name, self._errors):
             rows.controls.add(len(rows.names))
-        if metadata := metadata_of(given, line, name, self._errors):
+        if metadata := metadata_of(cells, line, name, self._errors):
             rows.metadata[len(rows.names)] = metadata
 
     def say_missing_chains(self) -> None:
         """Say which designs lack a chain, so that the others alone are ordered."""
-        for at, names in self._without.items():
+        for index, names in self._without.items():
             self._rows.notes.append(
-                f"{many(len(names), 'design has', 'designs have')} no {self._titles[at]}, and the other chain alone is ordered: "
+                f"{many(len(names), 'design has', 'designs have')} no {self._titles[index]}, and the other chain alone is ordered: "
                 f"{listed([*map(quoted, names)], _SHOWN)}"
             )
 
     def _refuse_other_sequence(self, row: list[str], residues: str, line: int) -> None:
         """Stop where another column of sequences differs: either may be the design."""
-        for at in self._aside.rivals:
-            other = _get_cell(row, at)
+        for index in self._aside.rivals:
+            other = _get_cell(row, index)
             if other and _fold_residues(other) != _fold_residues(residues):
-                taken = ", ".join(self._titles[each] for each in self._header.sequences)
-                rival = self._titles[at]
+                taken = ", ".join(self._titles[column] for column in self._header.sequences)
+                rival = self._titles[index]
                 raise UnreadableFile(
                     f"the columns {taken!r} ({len(residues)} letters) and {rival!r} ({len(other)} letters) hold different "
                     f"sequences, and no rule says which is the design; choose with --sequence-column {quoted(rival)} "
@@ -357,16 +357,16 @@ class _Reader:
         counts = Counter(map(name_key, rows.names))
         if len(counts) == len(rows.names):
             return
-        again = [at for at, name in enumerate(rows.names) if counts[name_key(name)] > 1]
-        labels = [self._runs[at] or f"run{self._part_of[at] + 1}" for at in again]
-        if len({(name_key(rows.names[at]), label) for at, label in zip(again, labels, strict=True)}) < len(
-            again
-        ):
-            labels = [f"run{self._part_of[at] + 1}" for at in again]
-        for at, label in zip(again, labels, strict=True):
-            written = rows.names[at]
-            rows.names[at] = f"{written}_{label}"
-            rows.read.rename(written, rows.names[at])
+        again = [index for index, name in enumerate(rows.names) if counts[name_key(name)] > 1]
+        labels = [self._runs[index] or f"run{self._part_of[index] + 1}" for index in again]
+        if len(
+            {(name_key(rows.names[index]), label) for index, label in zip(again, labels, strict=True)}
+        ) < len(again):
+            labels = [f"run{self._part_of[index] + 1}" for index in again]
+        for index, label in zip(again, labels, strict=True):
+            written = rows.names[index]
+            rows.names[index] = f"{written}_{label}"
+            rows.read.rename(written, rows.names[index])
         rows.notes.append(
             f"{many(len(again), 'name is', 'names are')} in several runs: the run was put behind, as in {rows.names[again[0]]!r}"
         )
@@ -379,8 +379,8 @@ class _Reader:
             _UNIT.join((extra, f"run{part + 1}") if extra or self._header.others else (f"run{part + 1}",))
             for extra, part in zip(self._rows.extras, self._part_of, strict=True)
         ]
-        given = self._rows.unpack
-        self._rows.unpack = partial(_with_run, given)
+        unpack = self._rows.unpack
+        self._rows.unpack = partial(_with_run, unpack)
 
 
 def _with_run(unpack: Callable[[str], dict[str, str]], extra: str) -> dict[str, str]:
@@ -404,15 +404,17 @@ def _unpack_columns(
     The parent is the cell of the column `copied`, or the last cell.
     """
     cells = extra.split(_UNIT)
-    found = {title: cell for title, cell in zip(titles, cells, strict=False) if _is_filled(cell)}
-    if parent and (value := found.get(copied) if copied else cells[-1] if len(cells) > len(titles) else None):
-        found[parent] = value
-    found.update(added)
-    return found
+    attributes = {title: cell for title, cell in zip(titles, cells, strict=False) if _is_filled(cell)}
+    if parent and (
+        value := attributes.get(copied) if copied else cells[-1] if len(cells) > len(titles) else None
+    ):
+        attributes[parent] = value
+    attributes.update(added)
+    return attributes
 
 
-def _get_cell(row: list[str], at: int) -> str:
-    return row[at] if at < len(row) else ""
+def _get_cell(row: list[str], index: int) -> str:
+    return row[index] if index < len(row) else ""
 
 
 def _is_filled(cell: str) -> bool:

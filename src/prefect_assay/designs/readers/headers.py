@@ -41,9 +41,9 @@ def header_fields(text: str) -> dict[str, str]:
         return {}
     if _PAIRS.fullmatch(text):
         return dict(_PAIR.findall(text))
-    found = [_COMMA_PAIR.fullmatch(part) for part in _COMMA.split(text)]
-    if all(found):
-        return {match[1]: match[2].strip() for match in found if match}
+    matches = [_COMMA_PAIR.fullmatch(part) for part in _COMMA.split(text)]
+    if all(matches):
+        return {match[1]: match[2].strip() for match in matches if match}
     return {DESCRIPTION: text}
 
 
@@ -103,16 +103,16 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
     backbone = _Backbone()
     inputs = Counter(
         _read_backbone(header).name
-        for at, header in enumerate(headers)
-        if _match_sample(header) is None and _is_native(headers, at)
+        for position, header in enumerate(headers)
+        if _match_sample(header) is None and _is_native(headers, position)
     )
     runs: Counter[str] = Counter()
     ligand = False
     names, extras = [], []
-    for at, header in enumerate(headers):
+    for position, header in enumerate(headers):
         sample = _match_sample(header)
-        if sample is None and _is_native(headers, at):
-            natives.append(at)
+        if sample is None and _is_native(headers, position):
+            natives.append(position)
             backbone = _read_backbone(header)
             runs[backbone.name] += 1
             if inputs[backbone.name] > 1:
@@ -127,7 +127,7 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
             ligand = ligand or "native" in sample.groupdict()
             names.append(_sample_name(sample, backbone, seen))
             extras.append(_pack_columns(_sample_columns(header, sample, backbone)))
-        rows.residues[at] = rows.residues[at].replace(_CHAINS, CHAIN_SEPARATOR)
+        rows.residues[position] = rows.residues[position].replace(_CHAINS, CHAIN_SEPARATOR)
     rows.names, rows.extras = names, extras
     rows.read.producer = "LigandMPNN" if ligand else "ProteinMPNN"
     rows.read.columns |= {"parent": "backbone"}
@@ -149,11 +149,11 @@ def name_colab(rows: Rows) -> bool:
     """Name the records of RFdiffusion in Colab, `>design:0 n:1|mpnn:1.2|...` with `TARGET/BINDER`; False if they are not."""
     if not rows.names or not _COLAB.fullmatch(rows.names[0]):
         return False
-    found = [match for header in rows.names if (match := _COLAB.fullmatch(header))]
-    if len(found) < len(rows.names):
+    matches = [match for header in rows.names if (match := _COLAB.fullmatch(header))]
+    if len(matches) < len(rows.names):
         return False
-    rows.names = [f"design_{match[2]}_n_{match[3]}" for match in found]
-    rows.extras = [f"parent=design_{match[2]} {match[4]}" for match in found]
+    rows.names = [f"design_{match[2]}_n_{match[3]}" for match in matches]
+    rows.extras = [f"parent=design_{match[2]} {match[4]}" for match in matches]
     rows.residues = [residues.replace(_CHAINS, CHAIN_SEPARATOR) for residues in rows.residues]
     rows.read.producer = "RFdiffusion in Colab"
     rows.notes.append("a FASTA file of RFdiffusion in Colab: '/' separates chains, usually TARGET/BINDER")
@@ -164,9 +164,9 @@ def add_parents(rows: Rows) -> None:
     """The parent of designs of Foundry, `NAME_b0_d1, sequence_recovery=0.4`, from their names."""
     if not rows.names or not _FOUNDRY.fullmatch(rows.names[0]) or "sequence_recovery=" not in rows.extras[0]:
         return
-    for at, (name, extra) in enumerate(zip(rows.names, rows.extras, strict=True)):
+    for position, (name, extra) in enumerate(zip(rows.names, rows.extras, strict=True)):
         if match := _FOUNDRY.fullmatch(name):
-            rows.extras[at] = f"{extra}, parent={match[1]}" if extra else f"parent={match[1]}"
+            rows.extras[position] = f"{extra}, parent={match[1]}" if extra else f"parent={match[1]}"
     rows.read.producer = "Foundry MPNN"
     rows.read.columns |= {"parent": "part of the name"}
 
@@ -175,16 +175,18 @@ def _match_sample(header: str) -> re.Match[str] | None:
     return _PROTEIN_SAMPLE.fullmatch(header) or _LIGAND_SAMPLE.fullmatch(header)
 
 
-def _is_native(headers: Sequence[str], at: int) -> bool:
+def _is_native(headers: Sequence[str], position: int) -> bool:
     """A record directly above its samples: ProteinMPNN's carry no name, LigandMPNN's carry the native's."""
-    if at + 1 == len(headers):
+    if position + 1 == len(headers):
         return False
-    below = _match_sample(headers[at + 1])
+    below = _match_sample(headers[position + 1])
     if below is None:
         return False
     if "native" not in below.groupdict():
         return True
-    return below["native"] == _read_backbone(headers[at]).name and bool(_LIGAND_NATIVE.fullmatch(headers[at]))
+    return below["native"] == _read_backbone(headers[position]).name and bool(
+        _LIGAND_NATIVE.fullmatch(headers[position])
+    )
 
 
 def _read_backbone(header: str) -> _Backbone:
@@ -205,11 +207,11 @@ def _sample_name(sample: re.Match[str], backbone: _Backbone, seen: Counter[str])
 def _sample_columns(header: str, sample: re.Match[str], backbone: _Backbone) -> dict[str, str]:
     """The sample's own columns, then those of the run that the input's header names."""
     native = sample.groupdict().get("native") or backbone.name
-    own = header_fields(
+    columns = header_fields(
         header.removeprefix(native).lstrip(", ") if "native" in sample.groupdict() else header
     )
-    shared = {k: v for k, v in backbone.columns.items() if k not in own and k not in _OF_THE_INPUT}
-    return ({"backbone": native, "parent": native} if native else {}) | own | shared
+    shared = {k: v for k, v in backbone.columns.items() if k not in columns and k not in _OF_THE_INPUT}
+    return ({"backbone": native, "parent": native} if native else {}) | columns | shared
 
 
 def _pack_columns(columns: dict[str, str]) -> str:
@@ -219,13 +221,13 @@ def _pack_columns(columns: dict[str, str]) -> str:
 
 def _remove_native_inputs(rows: Rows, natives: list[int]) -> None:
     """Take the native inputs out of the rows, and note them."""
-    names = [rows.names[at] for at in natives]
-    rows.read.natives += [rows.residues[at] for at in natives]
-    for at in natives:
-        rows.read.leave_out(rows.names[at], rows.lines[at], "a native input")
-    for at in reversed(natives):
+    names = [rows.names[position] for position in natives]
+    rows.read.natives += [rows.residues[position] for position in natives]
+    for position in natives:
+        rows.read.leave_out(rows.names[position], rows.lines[position], "a native input")
+    for position in reversed(natives):
         for column in (rows.lines, rows.names, rows.residues, rows.extras):
-            del column[at]
+            del column[position]
     what = "the native input" if len(names) == 1 else f"{len(names)} native inputs"
     rows.notes.append(
         f"{what} of ProteinMPNN left out: {listed(names, _LISTED)}; --keep-native (in a form: keep_native) also measures them"

@@ -38,7 +38,7 @@ class Mutated:
 def mutations_in(text: str) -> tuple[Mutation, ...]:
     """The mutations that a name is, or ends in."""
     match = _NAME.fullmatch(text.strip())
-    return tuple((wild, int(at), new) for wild, at, new in _ONE.findall(match[1])) if match else ()
+    return tuple((wild, int(place), new) for wild, place, new in _ONE.findall(match[1])) if match else ()
 
 
 def check_mutations(names: Sequence[str], residues: Sequence[str]) -> Mutated:
@@ -47,27 +47,27 @@ def check_mutations(names: Sequence[str], residues: Sequence[str]) -> Mutated:
     if sum(map(bool, first)) < _MOST * len(first) or not any(first):
         return Mutated()
     rows = [
-        (text, found, "".join(chain.split()).upper())
+        (text, mutations, "".join(chain.split()).upper())
         for text, chain in zip(names, residues, strict=True)
-        if (found := mutations_in(text)) and CHAIN_SEPARATOR not in chain
+        if (mutations := mutations_in(text)) and CHAIN_SEPARATOR not in chain
     ]
-    if len({found for _, found, _ in rows}) < 2:  # noqa: PLR2004 - all are the same mutant
+    if len({mutations for _, mutations, _ in rows}) < 2:  # noqa: PLR2004 - all are the same mutant
         return Mutated()
     again = Counter(chain for _, _, chain in rows)
     chain, count = again.most_common(1)[0]
-    if 2 * count > len(rows) and len({found for _, found, each in rows if each == chain}) > 1:
-        name, found, _ = next(row for row in rows if row[2] == chain)
+    if 2 * count > len(rows) and len({mutations for _, mutations, sequence in rows if sequence == chain}) > 1:
+        name, mutations, _ = next(row for row in rows if row[2] == chain)
         return Mutated(
             f"{count:,} of {len(rows):,} rows with names of mutations such as {quoted(name)} have the same residues: the wild type in "
-            f"every row? {_explain_mismatch(chain, found)}{_HELP}"
+            f"every row? {_explain_mismatch(chain, mutations)}{_HELP}"
         )
     return _compare_numberings(pick_evenly(rows, _SAMPLE))
 
 
-def _explain_mismatch(chain: str, found: Sequence[Mutation]) -> str:
-    wild, at, _ = found[0]
-    if 0 < at <= len(chain) and chain[at - 1] != wild:
-        return f"Residue {at} is {chain[at - 1]}, not even {wild}. "
+def _explain_mismatch(chain: str, mutations: Sequence[Mutation]) -> str:
+    wild, place, _ = mutations[0]
+    if 0 < place <= len(chain) and chain[place - 1] != wild:
+        return f"Residue {place} is {chain[place - 1]}, not even {wild}. "
     return ""
 
 
@@ -75,7 +75,7 @@ def _compare_numberings(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -
     """With the one numbering that most rows agree on."""
     fits, wild = _find_best(rows, 2), _find_best(rows, 0)
     if len(fits) >= _MOST * len(rows):
-        wrong = [rows[at][0] for at in range(len(rows)) if at not in fits]
+        wrong = [rows[index][0] for index in range(len(rows)) if index not in fits]
         return (
             Mutated(
                 said=f"{many(len(wrong), 'design lacks', 'designs lack')} the mutations of the name: {listed([*map(quoted, wrong)], _LISTED)}"
@@ -94,11 +94,11 @@ def _compare_numberings(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -
 def _find_best(rows: Sequence[tuple[str, tuple[Mutation, ...], str]], side: int) -> set[int]:
     """The rows that have these letters of all their mutations, wild (0) or new (2), in the best of all numberings."""
     by_shift: dict[int, set[int]] = {}
-    for row, (_, found, chain) in enumerate(rows):
+    for row, (_, mutations, chain) in enumerate(rows):
         shifts: set[int] | None = None
-        for mutation in found:
+        for mutation in mutations:
             letter, place = mutation[side], mutation[1]
-            here = {at + 1 - place for at, each in enumerate(chain) if each == letter}
+            here = {index + 1 - place for index, residue in enumerate(chain) if residue == letter}
             shifts = here if shifts is None else shifts & here
         for shift in shifts or ():
             by_shift.setdefault(shift, set()).add(row)

@@ -32,8 +32,8 @@ class Producer:
 
     def parent_in(self, name: str) -> str | None:
         """The parent that a design's name carries."""
-        found = re.fullmatch(self.parent_of, name) if self.parent_of else None
-        return found[1] if found else None
+        match = re.fullmatch(self.parent_of, name) if self.parent_of else None
+        return match[1] if match else None
 
 
 _BINDCRAFT: Final = r"(.+)_mpnn\d+"
@@ -122,16 +122,23 @@ PRODUCERS: Final = (
 def producer_of(titles: Sequence[str]) -> Producer | None:
     """The producer of a table with these titles."""
     keys = set(map(key_of, titles))
-    return next((each for each in PRODUCERS if all(key_of(mark) in keys for mark in each.marks)), None)
+    return next(
+        (producer for producer in PRODUCERS if all(key_of(mark) in keys for mark in producer.marks)), None
+    )
 
 
 def find_near_match(titles: Sequence[str]) -> tuple[str, str] | None:
     """A producer whose table this nearly is, and what it lacks: one of three marks or more."""
     keys = set(map(key_of, titles))
-    for each in PRODUCERS:
-        lacking = [mark for mark in each.marks if key_of(mark) not in keys]
-        if len(lacking) == 1 and len(each.marks) > 1 and key_of(each.marks[0]) in keys and _is_telling(each):
-            return each.name, lacking[0]
+    for producer in PRODUCERS:
+        lacking = [mark for mark in producer.marks if key_of(mark) not in keys]
+        if (
+            len(lacking) == 1
+            and len(producer.marks) > 1
+            and key_of(producer.marks[0]) in keys
+            and _is_telling(producer)
+        ):
+            return producer.name, lacking[0]
     return None
 
 

@@ -159,11 +159,13 @@ class Rows:
 
     def keep(self, places: list[int]) -> None:
         """Keep the designs at these places, in this order, with all that is known of them."""
-        self.lines = array("Q", (self.lines[at] for at in places))
+        self.lines = array("Q", (self.lines[place] for place in places))
         for column in (self.names, self.residues, self.extras, self.read.mutations):
-            column[:] = [column[at] for at in places] if column else []
-        self.controls = {new for new, at in enumerate(places) if at in self.controls}
-        self.metadata = {new: self.metadata[at] for new, at in enumerate(places) if at in self.metadata}
+            column[:] = [column[place] for place in places] if column else []
+        self.controls = {new for new, place in enumerate(places) if place in self.controls}
+        self.metadata = {
+            new: self.metadata[place] for new, place in enumerate(places) if place in self.metadata
+        }
 
     def check_number(self) -> None:
         """Stop at the first design beyond the limit; those before it stay."""
@@ -193,26 +195,26 @@ def check_rows(rows: Rows, source: str, errors: SourceErrors, *, as_protein: boo
     kept: list[int] = []
     duplicates: list[tuple[str, str]] = []
     spare: list[str] = []  # the designer's columns of duplicates
-    for at, residues in enumerate(rows.residues):
+    for position, residues in enumerate(rows.residues):
         if not residues:
             continue
-        metadata = rows.metadata.get(at, {})
+        metadata = rows.metadata.get(position, {})
         if metadata.get("type") == FAB:  # contract 2.3: Fabs are exempt from the duplicate rule
-            kept.append(at)
+            kept.append(position)
             continue
         tag = metadata.get("tag_location")
-        first = known_residues.setdefault((residues, tag) if tag else residues, at)
-        if first == at:
-            kept.append(at)
-        elif (at in rows.controls) == (first in rows.controls):
-            duplicates.append((rows.names[at], rows.names[first]))
-            spare.append(rows.extras[at])
+        first = known_residues.setdefault((residues, tag) if tag else residues, position)
+        if first == position:
+            kept.append(position)
+        elif (position in rows.controls) == (first in rows.controls):
+            duplicates.append((rows.names[position], rows.names[first]))
+            spare.append(rows.extras[position])
         else:
             errors.add(
                 f"has the same residues as {quoted(rows.names[first])}, and only one of the two is a control; "
                 "leave one out",
-                line=rows.lines[at],
-                name=rows.names[at],
+                line=rows.lines[position],
+                name=rows.names[position],
             )
     return _make_pool(rows, source, kept, duplicates, spare)
 
@@ -222,7 +224,7 @@ def _make_pool(
 ) -> Pool:
     every = len(kept) == len(rows.names)
     names, residues, extras = (
-        tuple(column) if every else tuple([column[at] for at in kept])
+        tuple(column) if every else tuple([column[position] for position in kept])
         for column in (rows.names, rows.residues, rows.extras)
     )
     return Pool(
@@ -231,10 +233,12 @@ def _make_pool(
         residues=residues,
         extras=extras,
         unpack=rows.unpack,
-        controls=frozenset(new for new, at in enumerate(kept) if at in rows.controls)
+        controls=frozenset(new for new, position in enumerate(kept) if position in rows.controls)
         if rows.controls
         else frozenset(),
-        metadata={new: rows.metadata[at] for new, at in enumerate(kept) if at in rows.metadata}
+        metadata={
+            new: rows.metadata[position] for new, position in enumerate(kept) if position in rows.metadata
+        }
         if rows.metadata
         else {},
         duplicates=tuple(duplicates),
@@ -253,21 +257,21 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
     short: list[tuple[int, int]] = []
     in_parts: list[str] = []
     lower: list[str] = []
-    for at in _unusual_texts(rows.residues):
-        text = rows.residues[at]
-        rows.residues[at] = _read_residues(
-            text, rows.lines[at], rows.names[at], errors, as_protein=as_protein
+    for position in _unusual_texts(rows.residues):
+        text = rows.residues[position]
+        rows.residues[position] = _read_residues(
+            text, rows.lines[position], rows.names[position], errors, as_protein=as_protein
         )
-        if rows.residues[at]:
+        if rows.residues[position]:
             short += [
-                (at, place)
+                (position, place)
                 for place, chain in enumerate(text.split(CHAIN_SEPARATOR))
                 if len("".join(chain.split())) < PEPTIDE and not chain.rstrip().endswith(STOP)
             ]
             if text.islower():
-                lower.append(quoted(rows.names[at]))
+                lower.append(quoted(rows.names[position]))
             if any(len(chain.split()) > 1 for chain in text.split(CHAIN_SEPARATOR)):
-                in_parts.append(quoted(rows.names[at]))
+                in_parts.append(quoted(rows.names[position]))
     if in_parts:
         rows.notes.append(
             f"white space inside {many(len(in_parts), 'sequence')}, in lines or blocks of one width, was left out: "
@@ -286,18 +290,18 @@ def _check_names(rows: Rows, errors: SourceErrors) -> None:
     if len(set(keys)) == len(keys) and all(keys):
         return
     known: dict[str, int] = {}  # the position of the first
-    for at, (key, name) in enumerate(zip(keys, rows.names, strict=True)):
-        first = known.setdefault(key, at)
+    for position, (key, name) in enumerate(zip(keys, rows.names, strict=True)):
+        first = known.setdefault(key, position)
         if not key:
             errors.add(
-                "a sequence without a name; names are needed to tell results apart", line=rows.lines[at]
+                "a sequence without a name; names are needed to tell results apart", line=rows.lines[position]
             )
-        elif first != at:
+        elif first != position:
             other = rows.names[first]
             how = "the same name is" if other == name else f"{quoted(other)}, which differs only in case, is"
             errors.add(
                 f"{how} on line {rows.lines[first]}; give each design a name of its own",
-                line=rows.lines[at],
+                line=rows.lines[position],
                 name=name,
             )
 
@@ -311,7 +315,7 @@ def _unusual_texts(residues: Sequence[str]) -> Iterator[int]:
         is_clean = len(joined) <= MAX_RESIDUES and not joined.encode(errors="replace").translate(
             None, _LETTERS.encode()
         )
-        for at, text in enumerate(batch, start):
+        for position, text in enumerate(batch, start):
             # Leucine is in nearly all proteins, and no code of a nucleotide.
             if (
                 ("L" not in text and suspect(text))
@@ -319,7 +323,7 @@ def _unusual_texts(residues: Sequence[str]) -> Iterator[int]:
                 or len(text) < PEPTIDE
                 or not (is_clean or (len(text) <= MAX_RESIDUES and _CLEAN.fullmatch(text)))
             ):
-                yield at
+                yield position
 
 
 def _refuse_short_chains(rows: Rows, short: Sequence[tuple[int, int]], errors: SourceErrors) -> None:
@@ -331,21 +335,21 @@ def _refuse_short_chains(rows: Rows, short: Sequence[tuple[int, int]], errors: S
         return
     apart = set(short)
     lengths: dict[int, list[int]] = {}
-    for at, text in enumerate(rows.residues):
+    for position, text in enumerate(rows.residues):
         for place, chain in enumerate(text.split(CHAIN_SEPARATOR)):
-            if chain and (at, place) not in apart:
+            if chain and (position, place) not in apart:
                 lengths.setdefault(place, []).append(len(chain))
     number = Counter(place for _, place in short)
-    for at, place in short:
+    for position, place in short:
         others = lengths.get(place, [])
         proteins = sum(length >= _PROTEIN for length in others)
         if proteins > max(len(others), number[place]) / 2:
-            chain = rows.residues[at].split(CHAIN_SEPARATOR)[place]
+            chain = rows.residues[position].split(CHAIN_SEPARATOR)[place]
             errors.add(
                 f"{quoted(chain)} has {many(len(chain), 'residue')}, where {proteins} others have {_PROTEIN} or more: is it a word? "
                 f"Fill the sequence in, or leave the design out; a peptide of these letters is ordered as {chain + STOP!r}",
-                line=rows.lines[at],
-                name=rows.names[at],
+                line=rows.lines[position],
+                name=rows.names[position],
             )
 
 
@@ -404,7 +408,9 @@ def _mixed_case(residues: str) -> str | None:
 
 
 def _letters_error(foreign: list[tuple[int, str]]) -> str:
-    places = listed([f"{_describe_letter(letter)} at position {at}" for at, letter in foreign], _LISTED)
+    places = listed(
+        [f"{_describe_letter(letter)} at position {position}" for position, letter in foreign], _LISTED
+    )
     hints = dict.fromkeys(_HINTS[key] for _, letter in foreign if (key := letter.upper()) in _HINTS)
     if {letter for _, letter in foreign} == {"/"}:
         hints |= {"--chain (in a form: chain) takes one of them": ""}

@@ -154,19 +154,19 @@ def _from_zip(data: bytes, limit: int, notes: list[str], depth: int) -> Content:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile as error:
         raise _report_damage(error, "zip") from None
-    names = [each.filename for each in archive.infolist()]
-    if sum(each.file_size for each in archive.infolist()) > UNPACKED_BYTES:
+    names = [member.filename for member in archive.infolist()]
+    if sum(member.file_size for member in archive.infolist()) > UNPACKED_BYTES:
         raise UnreadableFile(
             f"larger than {UNPACKED_BYTES:,} bytes when it is unpacked; divide it into several files"
         )
     if "[Content_Types].xml" in names or "content.xml" in names:
         kind = "ods" if "content.xml" in names else "xlsx"
-        _check_ratio(sum(each.file_size for each in archive.infolist()), len(data))
+        _check_ratio(sum(member.file_size for member in archive.infolist()), len(data))
         return Content(kind, sheets=_read_sheets(data, layouts_of(archive)), notes=notes)
     _check_depth(depth)
-    members = [each for each in archive.infolist() if _is_member(each)]
+    members = [member for member in archive.infolist() if _is_member(member)]
     if len(members) != 1:
-        listed = ", ".join(each.filename for each in members[:_LISTED])
+        listed = ", ".join(member.filename for member in members[:_LISTED])
         more = f" and {len(members) - _LISTED} more" if len(members) > _LISTED else ""
         raise UnreadableFile(
             f"a zip archive of {many(len(members), 'file')} ({listed}{more}); unpack it, and give one of them"
@@ -219,8 +219,8 @@ def _read_sheets(data: bytes, layouts: Mapping[str, Layout]) -> tuple[Sheet, ...
                 cells[column - 1] = error
             yield cells
 
-    found = [(name, is_hidden, layouts.get(name, Layout())) for name, is_hidden in sheets]
-    return tuple(Sheet(name, rows(name, layout), is_hidden, layout) for name, is_hidden, layout in found)
+    entries = [(name, is_hidden, layouts.get(name, Layout())) for name, is_hidden in sheets]
+    return tuple(Sheet(name, rows(name, layout), is_hidden, layout) for name, is_hidden, layout in entries)
 
 
 @contextmanager
@@ -243,10 +243,14 @@ def _parquet_rows(data: bytes, limit: int) -> Iterator[Cells]:
         ) from None
     try:
         file = ParquetFile(io.BytesIO(data))
-        groups = [file.metadata.row_group(at) for at in range(file.metadata.num_row_groups)]
+        groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         # A value that is repeated is stored once, and takes at most the room of its column.
         largest = max(
-            (group.column(at).total_uncompressed_size for group in groups for at in range(group.num_columns)),
+            (
+                group.column(index).total_uncompressed_size
+                for group in groups
+                for index in range(group.num_columns)
+            ),
             default=0,
         )
         if largest > UNPACKED_BYTES:

@@ -91,10 +91,10 @@ def read_table(data: bytes | BinaryIO, accepts: Accepts = any_titles, *, limit: 
         UnreadableFile: it is not a table, or is damaged; also later, while rows are read.
         NoHeader: it has no header that is accepted.
     """
-    found = read_content(io.BytesIO(data) if isinstance(data, bytes) else data, limit)
-    if found.lines is None:
-        return sheet_table(found.sheets, accepts, found.notes)
-    return text_table(found.lines, accepts, found.notes)
+    content = read_content(io.BytesIO(data) if isinstance(data, bytes) else data, limit)
+    if content.lines is None:
+        return sheet_table(content.sheets, accepts, content.notes)
+    return text_table(content.lines, accepts, content.notes)
 
 
 def text_table(lines: Iterable[Block], accepts: Accepts, notes: list[str] | None = None) -> Table:
@@ -103,21 +103,21 @@ def text_table(lines: Iterable[Block], accepts: Accepts, notes: list[str] | None
     notes = notes if notes is not None else []
     hinted: str | None = None
     for first, block in lines:
-        for at, line in enumerate(block if any(block) else ()):
+        for offset, line in enumerate(block if any(block) else ()):
             if not line.strip():
                 continue
             if hint := _HINT.fullmatch(line.strip()):
                 hinted = hint[1]
                 continue
-            if is_above_header(block[at : at + 2], first + at, accepts):
-                notes += note_json_metadata(line, first + at)
+            if is_above_header(block[offset : offset + 2], first + offset, accepts):
+                notes += note_json_metadata(line, first + offset)
                 continue
-            header, height, rest = _whole_header(itertools.chain([(first + at, block[at:])], lines))
-            found = find_header(header, accepts, hinted)
-            if found is not None:
-                return _text_rows(found, first + at, height, rest, notes)
+            header, height, rest = _whole_header(itertools.chain([(first + offset, block[offset:])], lines))
+            parsed_header = find_header(header, accepts, hinted)
+            if parsed_header is not None:
+                return _text_rows(parsed_header, first + offset, height, rest, notes)
             titles = max((cells_of(header, delimiter) for delimiter in DELIMITERS), key=len)
-            raise NoHeader([title.strip() for title in titles], line, first + at)
+            raise NoHeader([title.strip() for title in titles], line, first + offset)
     raise UnreadableFile("empty")
 
 
@@ -184,12 +184,18 @@ def _is_metadata(line: str) -> bool:
 
 def find_header(line: str, accepts: Accepts, hinted: str | None = None) -> tuple[list[str], str] | None:
     """The titles and the delimiter that make a header of this line."""
-    given = DELIMITERS if hinted is None else (hinted,)
-    found = [(cells, delimiter) for delimiter in given if accepts(cells := cells_of(line, delimiter))]
+    delimiters = DELIMITERS if hinted is None else (hinted,)
+    candidates = [
+        (cells, delimiter) for delimiter in delimiters if accepts(cells := cells_of(line, delimiter))
+    ]
     # Spaces last: they may also be part of a title, and a comment also has words.
-    if not found and not line.startswith((*COMMENTS, "{", '"{')) and accepts(words := cells_of(line, SPACE)):
+    if (
+        not candidates
+        and not line.startswith((*COMMENTS, "{", '"{'))
+        and accepts(words := cells_of(line, SPACE))
+    ):
         return words, SPACE
-    return max(found, key=lambda each: len(each[0]), default=None)
+    return max(candidates, key=lambda candidate: len(candidate[0]), default=None)
 
 
 def make_reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
@@ -213,8 +219,8 @@ def _text_rows(
     header: tuple[list[str], str], line: int, height: int, lines: Iterator[Block], notes: list[str]
 ) -> Table:
     titles, delimiter = header
-    at = _Position()
-    rows = _parse_rows(make_reader(at.feed(_skip_lines(lines, height)), delimiter), at, delimiter)
+    position = _Position()
+    rows = _parse_rows(make_reader(position.feed(_skip_lines(lines, height)), delimiter), position, delimiter)
     return _make_table(titles, line, delimiter, rows, notes)
 
 
@@ -233,20 +239,20 @@ class _Position:
                 yield line + "\n"
 
 
-def _parse_rows(table: Iterator[list[str]], at: _Position, delimiter: str) -> Iterator[Row]:
+def _parse_rows(table: Iterator[list[str]], position: _Position, delimiter: str) -> Iterator[Row]:
     """UnreadableFile for broken quoting, after which no row can be trusted."""
     while True:
-        at.fresh = True
+        position.fresh = True
         try:
             cells = next(table, None)
         except csv.Error as error:
             raise UnreadableFile(
                 f"the row does not parse ({error}); check its quotes, and quote cells that contain {delimiter!r}",
-                at.line,
+                position.line,
             ) from None
         if cells is None:
             return
-        yield at.line, [cell.strip() for cell in cells]
+        yield position.line, [cell.strip() for cell in cells]
 
 
 def sheet_table(sheets: Iterable[Sheet], accepts: Accepts, notes: list[str] | None = None) -> Table:
@@ -256,38 +262,38 @@ def sheet_table(sheets: Iterable[Sheet], accepts: Accepts, notes: list[str] | No
         UnreadableFile: several sheets have one, or a hidden one; rows below it are hidden, or have no values.
     """
     notes = notes if notes is not None else []
-    found: list[tuple[Sheet, int, list[str], Iterator[list[str]]]] = []
+    entries: list[tuple[Sheet, int, list[str], Iterator[list[str]]]] = []
     first: list[str] = []
     others = []
     for sheet in sheets:
         rows = iter(sheet.rows)
         head = list(itertools.islice(rows, _ABOVE))
-        at = next((at for at, cells in enumerate(head) if accepts(cells)), None)
-        if at is not None:
-            found.append((sheet, at, head[at], itertools.chain(head[at + 1 :], rows)))
+        index = next((index for index, cells in enumerate(head) if accepts(cells)), None)
+        if index is not None:
+            entries.append((sheet, index, head[index], itertools.chain(head[index + 1 :], rows)))
         elif any(map(any, head)):
             others.append(sheet.name)
             first = first or next([cell for cell in cells if cell] for cells in head if any(cells))
-    if not found:
+    if not entries:
         if not first:
             raise UnreadableFile("empty")
         raise NoHeader(first, "", 1)
-    visible = [entry for entry in found if not entry[0].is_hidden]
+    visible = [entry for entry in entries if not entry[0].is_hidden]
     if len(visible) != 1:
-        listed = ", ".join(repr(sheet.name) for sheet, *_ in visible or found)
+        listed = ", ".join(repr(sheet.name) for sheet, *_ in visible or entries)
         what = "several sheets hold" if visible else "only a hidden sheet holds"
         raise UnreadableFile(
             f"{what} such a table: {listed}; save the one that is meant as a file of its own"
         )
-    sheet, at, titles, rows = visible[0]
-    others += [f"{hidden.name} (hidden)" for hidden, *_ in found if hidden.is_hidden]
+    sheet, index, titles, rows = visible[0]
+    others += [f"{hidden.name} (hidden)" for hidden, *_ in entries if hidden.is_hidden]
     if others:
         notes.append(f"read from the sheet {sheet.name!r}; other sheets: {', '.join(map(repr, others))}")
     while titles and not titles[-1].strip():  # a sheet is as wide as its widest row
         titles = titles[:-1]
-    numbered = [(number, [cell.strip() for cell in cells]) for number, cells in enumerate(rows, at + 2)]
+    numbered = [(number, [cell.strip() for cell in cells]) for number, cells in enumerate(rows, index + 2)]
     _check_layout(sheet.layout, titles, numbered, notes)
-    return _make_table(titles, at + 1, None, iter(numbered), notes)
+    return _make_table(titles, index + 1, None, iter(numbered), notes)
 
 
 def _check_layout(layout: Layout, titles: Sequence[str], rows: Sequence[Row], notes: list[str]) -> None:
@@ -314,7 +320,9 @@ def _check_layout(layout: Layout, titles: Sequence[str], rows: Sequence[Row], no
             f"cells of rows {first} to {last} are merged, so that all but the first are empty; divide them, and write each value",
             first,
         )
-    columns = [repr(title) for at, title in enumerate(titles, 1) if at in layout.hidden_columns and title]
+    columns = [
+        repr(title) for column, title in enumerate(titles, 1) if column in layout.hidden_columns and title
+    ]
     if columns:
         notes.append(f"columns that are hidden in the sheet are read like the others: {', '.join(columns)}")
 
@@ -334,12 +342,12 @@ def _clean_rows(table: Table, rows: Iterator[Row]) -> Iterator[Row]:
     header = [" ".join(title.split()) for title in titles]
     words = {title for title in header if title}
     named = next(
-        (at for at, title in enumerate(header) if title), 0
+        (column for column, title in enumerate(header) if title), 0
     )  # pandas leaves the title of its index empty
     sample = [] if table.delimiter in {",", SPACE} else list(itertools.islice(rows, _SAMPLE))
     commas = _comma_columns(sample, len(header))
     if commas:
-        listed = ", ".join(header[at] for at in commas)
+        listed = ", ".join(header[column] for column in commas)
         table.notes.append(f"decimal commas were read as points in: {listed}")
     for line, cells in itertools.chain(sample, rows):
         if not any(cells):
@@ -347,9 +355,9 @@ def _clean_rows(table: Table, rows: Iterator[Row]) -> Iterator[Row]:
         if named < len(cells) and cells[named] in words and _is_header(cells, header, words, line):
             parts.append(line)
             continue
-        for at in commas:
-            if at < len(cells) and _COMMA.fullmatch(cells[at].lstrip("<>~= ")):
-                cells[at] = cells[at].replace(",", ".")
+        for column in commas:
+            if column < len(cells) and _COMMA.fullmatch(cells[column].lstrip("<>~= ")):
+                cells[column] = cells[column].replace(",", ".")
         yield line, cells
 
 
@@ -367,15 +375,15 @@ def _is_header(cells: list[str], header: list[str], words: set[str], line: int) 
 
 def _comma_columns(sample: Sequence[Row], width: int) -> tuple[int, ...]:
     """The columns of numbers with decimal commas; none where any number has a point, or all could be thousands."""
-    found, certain = [], False
-    for at in range(width):
-        cells = [row[at] for _, row in sample if at < len(row) and row[at]]
+    columns, certain = [], False
+    for column in range(width):
+        cells = [row[column] for _, row in sample if column < len(row) and row[column]]
         with_comma = [cell for cell in cells if _COMMA.fullmatch(cell.lstrip("<>~= "))]
         if any(_POINT.fullmatch(cell.lstrip("<>~= ")) for cell in cells):
             return ()
         if with_comma and all(
             _COMMA.fullmatch(cell.lstrip("<>~= ")) or _WHOLE.fullmatch(cell) for cell in cells
         ):
-            found.append(at)
+            columns.append(column)
             certain = certain or not all(_THOUSANDS.fullmatch(cell.lstrip("<>~= ")) for cell in with_comma)
-    return tuple(found) if certain else ()
+    return tuple(columns) if certain else ()

@@ -59,8 +59,8 @@ class _Decoded:
         return _BYTES.sub(_decode_western, text)
 
 
-def _decode_western(found: re.Match[str]) -> str:
-    return bytes([ord(found.group()) & 0xFF]).decode(_WESTERN, "surrogateescape")
+def _decode_western(match: re.Match[str]) -> str:
+    return bytes([ord(match.group()) & 0xFF]).decode(_WESTERN, "surrogateescape")
 
 
 def read_blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
@@ -78,13 +78,13 @@ def read_blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
         text = decoded.decode_block(data)
         text, fault = _up_to_fault(text, left)
         left -= len(text)
-        found = (rest + text).split("\n")
-        rest = found.pop()
-        if found and len(found[0]) > MAX_LINE:
+        lines = (rest + text).split("\n")
+        rest = lines.pop()
+        if lines and len(lines[0]) > MAX_LINE:
             raise _too_long(number)
-        if found:
-            yield number, found
-            number += len(found)
+        if lines:
+            yield number, lines
+            number += len(lines)
         if fault is not None:
             raise _report_line(fault, number, len(rest) + 1, limit)
         if len(rest) > MAX_LINE:

@@ -111,27 +111,27 @@ class Budget:
 
         def decide(state: BudgetState) -> BudgetRecord | None:
             before = state.reservations.get(order_key)
-            wanted = (
+            reservation = (
                 before or Reservation(order_key=order_key, campaign_id=campaign_id, cents=0)
             ).model_copy(update={"campaign_id": campaign_id, "cents": cents})
             had = before.cents if before else 0
             if rolling is not None:  # money may move from now on
-                paid_at = max(rolling.at, wanted.paid_at or rolling.at)
-                runs = tuple(dict.fromkeys((*wanted.runs, run)))
-                wanted = wanted.model_copy(update={"paid_at": paid_at, "runs": runs})
-            elif before == wanted:
+                paid_at = max(rolling.at, reservation.paid_at or rolling.at)
+                runs = tuple(dict.fromkeys((*reservation.runs, run)))
+                reservation = reservation.model_copy(update={"paid_at": paid_at, "runs": runs})
+            elif before == reservation:
                 return None
             if campaign_cap_cents is not None and cents > had:
                 cap = max(campaign_cap_cents, state.caps.get(campaign_id, 0))
                 total = state.campaign_cents(campaign_id) - had + cents
-                _check_cap("campaign", f"the cap of campaign {campaign_id}", wanted, total, cap)
+                _check_cap("campaign", f"the cap of campaign {campaign_id}", reservation, total, cap)
             if rolling is not None:
                 counted = had if before and before.paid_at and before.paid_at >= rolling.since else 0
                 total = state.paid_cents(rolling.since) - counted + cents
                 if cents > counted:
                     words = f"rolling_usd of the SpendingPolicy block since {rolling.since:%Y-%m-%d}"
-                    _check_cap("rolling", words, wanted, total, rolling.max_cents)
-            return Reserved(reservation=wanted)
+                    _check_cap("rolling", words, reservation, total, rolling.max_cents)
+            return Reserved(reservation=reservation)
 
         self._append(decide)
 
@@ -176,18 +176,18 @@ class Budget:
 
         self._append(decide)
 
-    def redate_payments(self, known: Iterable[Reservation], at: datetime) -> None:
-        """Date payments at `at` that have a later time. `known` was read before `at` was confirmed.
+    def redate_payments(self, known: Iterable[Reservation], latest: datetime) -> None:
+        """Date payments at `latest` that have a later time. `known` was read before `latest` was confirmed.
 
         So they had been reserved by then, and their time is wrong: they would count for too long.
         """
         for reservation in known:
-            if reservation.paid_at is not None and reservation.paid_at > at:
+            if reservation.paid_at is not None and reservation.paid_at > latest:
 
                 def decide(state: BudgetState, before: Reservation = reservation) -> BudgetRecord | None:
                     if state.reservations.get(before.order_key) != before:
                         return None
-                    return Reserved(reservation=before.model_copy(update={"paid_at": at}))
+                    return Reserved(reservation=before.model_copy(update={"paid_at": latest}))
 
                 self._append(decide)
 
@@ -245,11 +245,11 @@ def _make_checkpoint(state: BudgetState) -> Checkpoint:
     return Checkpoint(reservations=kept, caps=state.caps)
 
 
-def _check_cap(name: str, words: str, wanted: Reservation, total: int, cap: int) -> None:
+def _check_cap(name: str, words: str, reservation: Reservation, total: int, cap: int) -> None:
     if total > cap:
         raise BudgetExceeded(
-            f"order {wanted.order_key} of {usd(wanted.cents)} would pass {words}: "
-            f"{usd(total - wanted.cents)} of {usd(cap)} is committed",
+            f"order {reservation.order_key} of {usd(reservation.cents)} would pass {words}: "
+            f"{usd(total - reservation.cents)} of {usd(cap)} is committed",
             cap=name,
             total_cents=total,
             cap_cents=cap,

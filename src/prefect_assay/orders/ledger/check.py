@@ -112,12 +112,12 @@ def _list_experiments(state: OrderState) -> set[str]:
 
 def _list_archived(store: Store, prefix: str) -> dict[str, set[str]]:
     """The experiment codes with versions, by campaign."""
-    found: dict[str, set[str]] = {}
+    codes: dict[str, set[str]] = {}
     for key in store.keys(prefix):
         campaign, code, version, *rest = [*key.removeprefix(f"{prefix}/").split("/"), "", ""]
         if any(rest) and campaign != LEDGERS_FOLDER and version_of(version) is not None:
-            found.setdefault(campaign, set()).add(code)
-    return found
+            codes.setdefault(campaign, set()).add(code)
+    return codes
 
 
 def _compare_orders(

@@ -91,9 +91,9 @@ class OpenMoney(StoredModel):
 
     def select_campaigns(self, campaigns: Iterable[str]) -> "OpenMoney":
         """The part of some campaigns."""
-        wanted = set(campaigns)
-        items = tuple(item for item in self.items if item.campaign_id in wanted)
-        paid = {name: cents for name, cents in self.paid.items() if name in wanted}
+        campaign_ids = set(campaigns)
+        items = tuple(item for item in self.items if item.campaign_id in campaign_ids)
+        paid = {name: cents for name, cents in self.paid.items() if name in campaign_ids}
         return self.model_copy(update={"items": items, "paid": paid})
 
     @property
@@ -103,11 +103,11 @@ class OpenMoney(StoredModel):
 
     def _format_sums(self) -> Iterator[str]:
         for kind, words in WORDS.items():
-            found = [item for item in self.items if item.kind is kind]
-            if not found:
+            kind_items = [item for item in self.items if item.kind is kind]
+            if not kind_items:
                 continue
-            vague = sum(1 for item in found if item.amount_cents is None)
-            if vague == len(found):
+            vague = sum(1 for item in kind_items if item.amount_cents is None)
+            if vague == len(kind_items):
                 yield f"{vague} {words}"
             else:
                 more = f" and {vague} without an amount" if vague else ""
@@ -132,9 +132,9 @@ def merge_open_money(parts: Iterable[OpenMoney]) -> OpenMoney:
 def read_logs(ledgers: Ledgers, campaign_id: str | None = None) -> tuple[list[OrderLedger], tuple[str, ...]]:
     """The logs of all orders, or of a campaign's, each read to its end, and a note for each that is damaged."""
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(_read_order, ledgers.list_orders(campaign_id)))
-    return [one for one in found if isinstance(one, OrderLedger)], tuple(
-        n for n in found if isinstance(n, str)
+        outcomes = list(pool.map(_read_order, ledgers.list_orders(campaign_id)))
+    return [one for one in outcomes if isinstance(one, OrderLedger)], tuple(
+        n for n in outcomes if isinstance(n, str)
     )
 
 

@@ -116,9 +116,13 @@ class _State(BaseModel, frozen=True, extra="forbid"):
             return None
         if None not in {page, answer.page} and page != answer.page:
             return None
-        own = answer.experiment_id == self.ordered.experiment_id
+        same_experiment = answer.experiment_id == self.ordered.experiment_id
         only = answer.experiment_id is None and not self.surplus and self.attempts - self.refused == 1
-        return answer.invoice_id if own or only or (page is not None and page == answer.page) else None
+        return (
+            answer.invoice_id
+            if same_experiment or only or (page is not None and page == answer.page)
+            else None
+        )
 
     def _keep_state(
         self,

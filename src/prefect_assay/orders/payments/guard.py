@@ -61,7 +61,7 @@ class PaymentPolicy(Model):
             raise ValueError(f"enabled payments need {' and '.join(missing)}")
         return self
 
-    def rolling_cap(self, at: datetime) -> RollingCap:
+    def rolling_cap(self, now: datetime) -> RollingCap:
         """The cap as the ledger checks it.
 
         The window is longer by what two clocks may differ, and by how long a credential may take to settle.
@@ -69,8 +69,8 @@ class PaymentPolicy(Model):
         window = timedelta(days=self.rolling_days) + 2 * CLOCKS_DIFFER + timedelta(seconds=MAX_VALID_SECONDS)
         return RollingCap(
             max_cents=self.max_cents_rolling or 0,
-            since=at - window,
-            at=at,
+            since=now - window,
+            at=now,
             campaign_cents=self.max_cents_per_campaign,
         )
 

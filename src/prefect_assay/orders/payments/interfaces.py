@@ -44,8 +44,8 @@ def is_success(answer: PayAnswer) -> bool:
 
 def read_header(answer: PayAnswer, name: str) -> str | None:
     """One response header by name, in any case."""
-    wanted = name.lower()
-    return next((value for key, value in answer.headers.items() if key.lower() == wanted), None)
+    lower_name = name.lower()
+    return next((value for key, value in answer.headers.items() if key.lower() == lower_name), None)
 
 
 def normalize_origin(url: str) -> str:

@@ -137,7 +137,7 @@ class _Settling:
         answer = self.api.pay(invoice.id)  # the probe: without a credential it pays nothing
         if answer.status_code != HTTPStatus.PAYMENT_REQUIRED:
             return self.handle_unchallenged(invoice, answer)
-        at = guard.check_clock(answer, self.now())
+        agreed_time = guard.check_clock(answer, self.now())
         terms = guard.choose_terms(
             self.policy,
             self.rail,
@@ -153,7 +153,7 @@ class _Settling:
             raise PaymentsDisabled(
                 f"dry run, nothing is signed; invoice {invoice.id} would pay {terms.summary()}"
             )
-        self.ledger.reserve(self.cents, self.policy.rolling_cap(at))
+        self.ledger.reserve(self.cents, self.policy.rolling_cap(agreed_time))
         return self.send_credential(invoice, terms, payment, previous)
 
     def describe_attempt(

@@ -68,24 +68,24 @@ def check_changes(
     fields: Mapping[str, object], designs: Sequence[ProteinSequence | SequenceEntry] | None
 ) -> None:
     """Check the fields that a PATCH names (contract 4.2); InvalidRequest has every finding."""
-    found = [] if designs is None else list(find_sequence_problems(designs))
+    problems = [] if designs is None else list(find_sequence_problems(designs))
     for name, value in fields.items():
         match name:
             case "name":
-                found += text(name, value)
+                problems += text(name, value)
             case "target_id" if value is not None:
-                found += uuid("target_id", str(value))
+                problems += uuid("target_id", str(value))
             case "n_replicates" if isinstance(value, int):
-                found += check_replicates(value)
+                problems += check_replicates(value)
             case "antigen_concentrations" if isinstance(value, list):
-                found += check_concentrations(value)
+                problems += check_concentrations(value)
             case "webhook_url" if isinstance(value, str):
-                found += webhook_url(value)
+                problems += webhook_url(value)
             case "status":
-                found += one_of("status", str(value), list(ExperimentStatus))
+                problems += one_of("status", str(value), list(ExperimentStatus))
             case _:
                 pass
-    InvalidRequest.check(found)
+    InvalidRequest.check(problems)
 
 
 def find_sequence_problems(designs: Sequence[ProteinSequence | SequenceEntry]) -> Iterator[str]:
@@ -131,9 +131,9 @@ def webhook_secret(secret: str | None, field: str = "webhook_secret") -> Iterato
         yield f"{field}: {len(secret)} characters; at least {WEBHOOK_SECRET_MIN_LENGTH} are needed"
 
 
-def headers(given: Mapping[str, str]) -> Iterator[str]:
+def headers(delivery_headers: Mapping[str, str]) -> Iterator[str]:
     """Headers of deliveries. Their values may be credentials and are never shown."""
-    for name, value in given.items():
+    for name, value in delivery_headers.items():
         if not _HEADER_NAME.fullmatch(name):
             yield f"headers: {quoted(name)} is not a header name"
         if not value.isprintable():

@@ -131,8 +131,8 @@ def find_next_page(answer: Answer) -> tuple[Parameters, bool]:
 
 def _linked(answer: Answer) -> str | None:
     """The `next` of a Link header (RFC 8288)."""
-    found = _NEXT.search(answer.headers.get("link", ""))
-    return found["address"] if found else None
+    match = _NEXT.search(answer.headers.get("link", ""))
+    return match["address"] if match else None
 
 
 def parse_model(kind: type[M], value: object, answer: Answer) -> M:
@@ -153,8 +153,8 @@ def unwrap(value: Any, *kinds: type[BaseModel]) -> Any:
     else:
         return value
     opened = [unwrap(one, *kinds) for one in inside if isinstance(one, dict | list)]
-    found = [one for one in opened if isinstance(one, dict) and one.keys() & names]
-    return found[0] if len(found) == 1 else value
+    objects = [one for one in opened if isinstance(one, dict) and one.keys() & names]
+    return objects[0] if len(objects) == 1 else value
 
 
 @cache
@@ -164,8 +164,8 @@ def _names(kind: type[BaseModel]) -> frozenset[str]:
 
 
 def _off_fields(answer: Answer, error: ValidationError) -> UnexpectedAnswer:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return make_shape_error(answer, "; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in found[:_LISTED]))
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return make_shape_error(answer, "; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in problems[:_LISTED]))
 
 
 def _place(location: tuple[int | str, ...]) -> str:

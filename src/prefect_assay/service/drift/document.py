@@ -126,10 +126,10 @@ class _Reader:
         for variant, refs in variants:
             if isinstance(variant.get("items"), dict):
                 inner.setdefault("[]", []).append((variant["items"], False, refs))
-        for name, found in inner.items():
-            always = all(is_needed for _, is_needed, _ in found) and len(found) == len(objects)
-            joined = found[0][0] if len(found) == 1 else {"anyOf": [below for below, _, _ in found]}
-            refs = found[0][2]
+        for name, entries in inner.items():
+            always = all(is_needed for _, is_needed, _ in entries) and len(entries) == len(objects)
+            joined = entries[0][0] if len(entries) == 1 else {"anyOf": [below for below, _, _ in entries]}
+            refs = entries[0][2]
             yield from self._fields(_below(place, name), joined, required=always, depth=depth + 1, seen=refs)
 
     def _fact(self, schema: Any, *, required: bool) -> dict[str, Any]:
@@ -138,13 +138,13 @@ class _Reader:
         closed = True
         limits: dict[str, Any] = {}
         for variant, _ in self._variants(schema, ()):
-            own = _types(variant)
-            types |= own
-            if own == {"null"}:
+            variant_types = _types(variant)
+            types |= variant_types
+            if variant_types == {"null"}:
                 continue
-            given = variant.get("enum", [variant["const"]] if "const" in variant else None)
-            closed = closed and given is not None
-            values |= {str(value) for value in given or () if value is not None}
+            choices = variant.get("enum", [variant["const"]] if "const" in variant else None)
+            closed = closed and choices is not None
+            values |= {str(value) for value in choices or () if value is not None}
             limits |= {name: variant[name] for name in _LIMITS if name in variant}
         fact: dict[str, Any] = {"type": sorted(types), "required": required}
         if closed and values:
@@ -178,8 +178,8 @@ class _Reader:
         whole: dict[str, Any] = {"properties": dict(schema.get("properties") or {}), "required": []}
         for part in schema["allOf"]:
             for variant, _ in self._variants(part, seen):
-                own = {k: v for k, v in variant.items() if k not in {"properties", "required"}}
-                whole |= own
+                rest = {k: v for k, v in variant.items() if k not in {"properties", "required"}}
+                whole |= rest
                 whole["properties"] |= variant.get("properties") or {}
                 whole["required"] = [*whole["required"], *_always_there(variant)]
         whole["required"] += _always_there(schema)
@@ -191,13 +191,13 @@ class _Reader:
         return value if isinstance(value, dict) else {}
 
     def _target(self, reference: str) -> Any:
-        found: Any = self._document
+        node: Any = self._document
         for part in reference.removeprefix("#/").split("/"):
             step = part.replace("~1", "/").replace("~0", "~")
-            if not reference.startswith("#/") or not isinstance(found, dict) or step not in found:
+            if not reference.startswith("#/") or not isinstance(node, dict) or step not in node:
                 raise InputError(f"the document refers to {reference!r}, which is not in it")
-            found = found[step]
-        return found
+            node = node[step]
+        return node
 
     def _neutral(self, name: str) -> str:
         head, bracket, tail = name.rpartition("(")
@@ -219,20 +219,20 @@ def _json_schema(value: Mapping[str, Any]) -> Any:
 
 def _types(schema: Mapping[str, Any]) -> set[str]:
     """JSON types; `any` where the schema has none."""
-    given = schema.get("type")
-    if isinstance(given, str):
-        found = {given}
-    elif isinstance(given, list):
-        found = {str(item) for item in given}
+    declared = schema.get("type")
+    if isinstance(declared, str):
+        types = {declared}
+    elif isinstance(declared, list):
+        types = {str(item) for item in declared}
     elif "const" in schema or "enum" in schema:
-        found = {_type_of(value) for value in schema.get("enum", [schema.get("const")])}
+        types = {_type_of(value) for value in schema.get("enum", [schema.get("const")])}
     elif "properties" in schema:
-        found = {"object"}
+        types = {"object"}
     elif "items" in schema:
-        found = {"array"}
+        types = {"array"}
     else:
-        found = {"any"}
-    return found | ({"null"} if schema.get("nullable") is True else set())
+        types = {"any"}
+    return types | ({"null"} if schema.get("nullable") is True else set())
 
 
 def _type_of(value: object) -> str:

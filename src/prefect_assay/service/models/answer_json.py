@@ -26,7 +26,7 @@ def read_json(body: bytes) -> Any:
 
 def open_links(body: Any) -> tuple[str, ...]:
     """The fields of a JSON value with such a link, as `costs.provider_quote_url` or `items[].data_package_url`."""
-    found: set[str] = set()
+    places: set[str] = set()
     waiting = [("", body)]
     while waiting:
         place, value = waiting.pop()
@@ -35,8 +35,8 @@ def open_links(body: Any) -> tuple[str, ...]:
         elif isinstance(value, list):
             waiting.extend((f"{place}[]", item) for item in value)
         elif is_open_link(place, value):
-            found.add(place)
-    return tuple(sorted(found))
+            places.add(place)
+    return tuple(sorted(places))
 
 
 def without_open_links(value: Any, name: str = "") -> Any:

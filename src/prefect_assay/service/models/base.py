@@ -72,9 +72,9 @@ class WireModel(BaseModel):
             if not isinstance(data, Mapping):
                 raise
             odd = {
-                found["loc"][0]
-                for found in error.errors(include_url=False, include_context=False)
-                if found["loc"]
+                detail["loc"][0]
+                for detail in error.errors(include_url=False, include_context=False)
+                if detail["loc"]
             }
             left_out = set[str]()
             for name, field in cls.model_fields.items():

@@ -121,13 +121,13 @@ class Pool:
 
     def __getitem__(self, index: int) -> ProteinSequence:
         """One design; IndexError beyond the last."""
-        at = index if index >= 0 else index + len(self.names)
-        extra = self.extras[at]
+        position = index if index >= 0 else index + len(self.names)
+        extra = self.extras[position]
         return ProteinSequence(
-            self.names[at],
-            self.residues[at],
-            at in self.controls,
-            self.metadata.get(at) or {},
+            self.names[position],
+            self.residues[position],
+            position in self.controls,
+            self.metadata.get(position) or {},
             self.unpack(extra) if extra else {},
         )
 
@@ -150,10 +150,10 @@ class Pool:
         }
         if not swapped:
             return self
-        own = dict(zip(self.names, self.extras, strict=True))
-        placed = [swapped.get(name, (name, extra)) for name, extra in own.items()]
+        extras_by_name = dict(zip(self.names, self.extras, strict=True))
+        placed = [swapped.get(name, (name, extra)) for name, extra in extras_by_name.items()]
         left = [
-            ((kept, name), own[kept])
+            ((kept, name), extras_by_name[kept])
             if swapped.get(kept, ("", ""))[0] == name
             else ((name, swapped[kept][0] if kept in swapped else kept), extra)
             for (name, kept), extra in zip(self.duplicates, self.duplicate_extras, strict=True)

@@ -67,8 +67,8 @@ class Target(WireModel):
     @property
     def sequence(self) -> str | None:
         """The residues of the target, if the catalog has them."""
-        found = (self.details or {}).get("sequence")
-        return found if isinstance(found, str) else None
+        residues = (self.details or {}).get("sequence")
+        return residues if isinstance(residues, str) else None
 
 
 class CustomTargetStatus(StrEnum):

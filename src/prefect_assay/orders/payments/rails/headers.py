@@ -54,8 +54,8 @@ def clean_line(value: object) -> str | None:
 
 def list_wrong_fields(error: ValidationError) -> str:
     """The fields that are wrong, without their values."""
-    found = {".".join(str(part) for part in item["loc"]) for item in error.errors(include_input=False)}
-    return ", ".join(sorted(found))
+    fields = {".".join(str(part) for part in item["loc"]) for item in error.errors(include_input=False)}
+    return ", ".join(sorted(fields))
 
 
 def _no_constant(name: str) -> None:
@@ -87,16 +87,16 @@ def parse_challenges(value: str) -> list[Challenge]:
     """
     if len(value) > FIELD_MAX:
         raise ValueError(f"it has {len(value)} characters, more than {FIELD_MAX}")
-    found: list[Challenge] = []
+    challenges: list[Challenge] = []
     position = _skip_blanks(value, 0)
     while position < len(value):
         scheme = _SCHEME.match(value, position)
-        if scheme is None or len(found) == CHALLENGES_MAX:
+        if scheme is None or len(challenges) == CHALLENGES_MAX:
             raise ValueError(f"it is not a list of at most {CHALLENGES_MAX} challenges")
         parameters, position = _challenge_parameters(value, scheme.end())
         position = _skip_blanks(value, position)
-        found.append(Challenge(scheme[1].lower(), parameters))
-    return found
+        challenges.append(Challenge(scheme[1].lower(), parameters))
+    return challenges
 
 
 def _challenge_parameters(value: str, position: int) -> tuple[dict[str, str], int]:

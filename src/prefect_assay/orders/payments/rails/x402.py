@@ -319,11 +319,11 @@ def _require_transfer(terms: Terms) -> X402Terms:
 def _check_resource(terms: X402Terms, expected: str) -> str | None:
     try:
         stated = terms.resource_url or ""
-        given = urljoin(expected, stated)
-        parts = urlsplit(given)
+        resolved_url = urljoin(expected, stated)
+        parts = urlsplit(resolved_url)
         same = (
             urlparse(stated).path != ""  # without a path, urljoin gives back what is expected
-            and f"{normalize_origin(given)}{parts.path}" == expected
+            and f"{normalize_origin(resolved_url)}{parts.path}" == expected
             and not (parts.query or parts.fragment or parts.username or parts.password)
         )
     except ValueError:

@@ -44,11 +44,11 @@ def balance_cents(node_url: SecretStr, private_key: SecretStr, assets: Iterable[
             chain = _call_node(client, node_url, "eth_chainId", [])
             return sum(
                 _convert_to_cents(
-                    _read_units(client, node_url, found["contract"], _BALANCE_OF + owner),
-                    _read_units(client, node_url, found["contract"], _DECIMALS),
+                    _read_units(client, node_url, match["contract"], _BALANCE_OF + owner),
+                    _read_units(client, node_url, match["contract"], _DECIMALS),
                 )
                 for asset in assets
-                if (found := _ASSET.fullmatch(asset)) and found["chain"] in {None, str(chain)}
+                if (match := _ASSET.fullmatch(asset)) and match["chain"] in {None, str(chain)}
             )
     except (httpx.HTTPError, TooLarge, ValueError, KeyError, TypeError) as error:
         raise ServiceUnavailable(

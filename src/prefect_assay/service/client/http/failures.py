@@ -192,13 +192,13 @@ def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ())
     except (UnexpectedAnswer, MixedAnswer) as error:
         unexpected = error
     spelt = spellings(hidden)
-    said, request_id = cut(unexpected.message, spelt), cut(unexpected.request_id or "", spelt) or None
+    message, request_id = cut(unexpected.message, spelt), cut(unexpected.request_id or "", spelt) or None
     if request.lost is not None:  # it was handled, and the answer cannot be read
-        raise no_answer(request, said, request_id=request_id, status=answer.status)
+        raise no_answer(request, message, request_id=request_id, status=answer.status)
     if isinstance(unexpected, MixedAnswer):
-        raise MixedAnswer(f"{request}: {said}. It is not used", request_id=request_id)
+        raise MixedAnswer(f"{request}: {message}. It is not used", request_id=request_id)
     raise UnexpectedAnswer(
-        f"{request}: {said}. Check the service's address, or upgrade this package",
+        f"{request}: {message}. Check the service's address, or upgrade this package",
         request_id=request_id,
         status_code=answer.status,
     )

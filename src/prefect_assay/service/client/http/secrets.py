@@ -83,7 +83,9 @@ def _escaped(secret: str) -> re.Pattern[bytes]:
 
 def _letter(letter: str) -> bytes:
     codes = letter.encode("utf-16-be", "surrogatepass")
-    escaped = b"".join(rb"\\u(?i:%s)" % codes[at : at + 2].hex().encode() for at in range(0, len(codes), 2))
+    escaped = b"".join(
+        rb"\\u(?i:%s)" % codes[offset : offset + 2].hex().encode() for offset in range(0, len(codes), 2)
+    )
     spelt = {letter, json.dumps(letter, ensure_ascii=False)[1:-1], *(("\\/",) if letter == "/" else ())}
     plain = sorted(spelt, key=len, reverse=True)
     return b"(?:%s|%s)" % (b"|".join(re.escape(text.encode(errors="replace")) for text in plain), escaped)

@@ -120,11 +120,11 @@ def certificates(*, trust_env: bool) -> ssl.SSLContext:
     if name == CERTIFICATES[-1]:  # httpx takes a folder that is not there
         check_certificates(name, place)
     try:
-        found = Path(place).stat()
+        file_status = Path(place).stat()
     except OSError:  # reading it says why; or there are several folders
         stamp: tuple[int, ...] = ()
     else:
-        stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+        stamp = (file_status.st_mtime_ns, file_status.st_ino, file_status.st_size)
     try:
         return _certificates(trust_env, place, stamp)
     except OSError:
@@ -244,16 +244,16 @@ class Wire:
         return self.words.header(name[len(_NEUTRAL_HEADER) :])
 
     def _outer_parameter(self, name: str, value: str) -> tuple[str, str]:
-        own = f"{self.words.provider}_"
+        prefix = f"{self.words.provider}_"
         if name == "sort":
-            value = _COLUMN.sub(lambda match: match[0] if match[1] is None else match[1] + own, value)
+            value = _COLUMN.sub(lambda match: match[0] if match[1] is None else match[1] + prefix, value)
         if name in {"filter", "sort"}:
-            return name, _FIELD.sub(lambda match: match[0] if match[0].startswith('"') else own, value)
-        return _PARAMETER.sub(lambda match: match[1] + own, name), value
+            return name, _FIELD.sub(lambda match: match[0] if match[0].startswith('"') else prefix, value)
+        return _PARAMETER.sub(lambda match: match[1] + prefix, name), value
 
     def _neutral_name(self, name: str) -> str:
-        own = self.words.header("").lower()
-        return _NEUTRAL_HEADER + name[len(own) :] if name.startswith(own) else name
+        prefix = self.words.header("").lower()
+        return _NEUTRAL_HEADER + name[len(prefix) :] if name.startswith(prefix) else name
 
 
 def broken_off(request: Request, error: Exception, status: int) -> AssayError:
