@@ -47,13 +47,13 @@ class AssayCredentials(StrictFields, CredentialsBlock):
     provider_word: Line = Field(
         default="provider",
         title="Payment provider's word",
-        description="How this deployment spells the payment provider in field names, "
+        description="How your service spells the payment provider in field names, "
         "as in <provider>_invoice_url.",
     )
     service_word: Line = Field(
         default="Service",
         title="Service's word",
-        description="How this deployment spells the service in header names, as in X-<Service>-Signature.",
+        description="How your service spells itself in header names, as in X-<Service>-Signature.",
     )
     max_package_gb: float = Field(
         default=10,

@@ -76,7 +76,7 @@ class SpendingPolicy(StrictFields, Block):
         gt=0,
         le=24 * 60,
         title="Time for an approval (hours)",
-        description="How long a question stays open. If the price is not approved by then, the campaign ends, with nothing ordered.",
+        description="How long a question stays open. A price that is not approved by then ends the campaign, with nothing ordered.",
     )
     reject_quote_on_cancel: bool = Field(
         default=True,

@@ -80,8 +80,8 @@ def decide(
         revision: as the artifact names it. A question that was asked again with other figures is not answered.
         amount_cents: the amount that the question names, exactly. Needed to approve one with an amount.
         experiment: with `choose an experiment`, the id of the experiment, or `none`.
-        person: who decides; kept in the log.
-        account: only where the campaign's log names no saved account, or several archives have a campaign of this name.
+        person: who decides; kept in the ledger.
+        account: only where the campaign's ledger names no saved account, or several archives have a campaign of this name.
         canceled_run: filled in by the automation: the run that somebody has canceled, and with it its campaign.
     """
     with get_client(sync_client=True) as client:

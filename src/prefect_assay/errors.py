@@ -1,8 +1,8 @@
 """Every error of the package, in one tree below `AssayError`, split by what the caller does about it.
 
 `InputError`: fix the input. `AccessError`: fix the token, its role or the address. `TransientError`: try again later.
-`PaymentError`: nothing was paid; someone has to decide or to configure. `Stopped`: the order ended without a result,
-and no retry changes that. `OutcomeUnknown`: read the state, never repeat the request. Imports `foreign_text` alone.
+`PaymentError`: nothing was paid; someone has to decide or to configure. `Stopped`: it ended, or nobody waits any
+longer; repeating the request changes nothing. `OutcomeUnknown`: read the state, never repeat the request. Imports `foreign_text` alone.
 """
 
 import re
@@ -309,7 +309,7 @@ class PayByHand(PaymentFailed):
 
 
 class BudgetExceeded(PaymentError):
-    """The amount is over a cap of the spending policy.
+    """The amount is over a cap of the spending policy, or over `spend_up_to_usd`.
 
     Attributes:
         cap: the cap of a sum, `rolling` or `campaign`; None for the cap of one payment.
@@ -332,7 +332,7 @@ class BudgetExceeded(PaymentError):
 
 
 class Stopped(AssayError):
-    """The order ended without a result, and no retry changes that."""
+    """It ended, or nobody waits any longer; repeating the request changes nothing."""
 
 
 class ExperimentCanceled(Stopped):
@@ -352,7 +352,7 @@ class OrderStopped(Stopped):
 
 
 class Overdue(Stopped):
-    """The deadline of the wait has passed."""
+    """The deadline of the wait has passed; the experiment is still running, and you can wait again."""
 
 
 class OutcomeUnknown(AssayError):
@@ -468,7 +468,7 @@ class ConfigurationError(AssayError):
     @classmethod
     def missing_extra(cls, extra: str, purpose: str) -> Self:
         """A missing optional dependency."""
-        return cls(f"{purpose} needs an extra: pip install 'prefect-assay[{extra}]'")
+        return cls(f"{purpose} needs an extra: in a checkout, run pip install '.[{extra}]'")
 
     @classmethod
     def missing_lab(cls, purpose: str) -> Self:

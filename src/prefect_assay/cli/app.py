@@ -65,9 +65,9 @@ def drift(
         str | None, typer.Option(metavar="NAME", help="An account, which has address, token and words.")
     ] = None,
     provider_word: Annotated[
-        str, typer.Option(help="How the deployment spells the payment provider.")
+        str, typer.Option(help="How the service spells the payment provider.")
     ] = "provider",
-    service_word: Annotated[str, typer.Option(help="How the deployment spells the service.")] = "Service",
+    service_word: Annotated[str, typer.Option(help="How the service spells itself.")] = "Service",
     as_json: AsJson = False,
 ) -> None:
     """Compare the service's openapi.json with what the client knows; exit code 1 when something would break."""

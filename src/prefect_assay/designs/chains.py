@@ -91,7 +91,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
     remarks = [
         *remarks,
         *(f"kept: {line.partition(': is it')[0]}" for line in objections),
-        *doubts.said,
+        *doubts.notes,
         *describe_mangled_names(pool.names),
     ]
     return replace(pool, report=_make_report(pool, rows, remarks))

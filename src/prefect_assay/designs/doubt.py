@@ -56,7 +56,7 @@ class Doubts:
 
     refused: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     shared_end: str | None = None
 
 
@@ -235,7 +235,7 @@ def _refuse_native_chains(residues: Sequence[str], natives: Iterable[str], doubt
                 f"{line}: it was fixed, as a target is. {CHAIN.format(_list_other_chains(residues, where))} orders the rest, {KEEP} both"
             )
         else:
-            doubts.said.append(line)
+            doubts.notes.append(line)
     return frozenset(counts)
 
 
@@ -263,10 +263,10 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
             and _is_pairing(designs, chain, "light" if kind == "heavy" else "heavy")
         ):
             antibody = kind
-            doubts.said.append(f"{line}: a common {kind} chain")
+            doubts.notes.append(f"{line}: a common {kind} chain")
             continue
         if len(chain) < _PEPTIDE:
-            doubts.said.append(line)
+            doubts.notes.append(line)
             continue
         asked = True
         doubts.asked.append(_name_chain(line, _list_other_chains(residues, where)))
@@ -450,7 +450,7 @@ def _common_end(texts: Sequence[str]) -> str:
     return end
 
 
-# -- what is only said
+# -- what is only noted
 
 
 def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
@@ -459,12 +459,12 @@ def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
         is_shared = all(text.startswith(first) for text in residues)  # which ends early for most files
         beginning = _common_start(min(residues), max(residues)) if is_shared else ""
         if len(beginning) >= _SAID_FROM and CHAIN_SEPARATOR not in beginning:
-            doubts.said.append(
+            doubts.notes.append(
                 f"residues 1 to {len(beginning)} are the same in all {len(residues):,} designs, as in variants of one protein"
             )
         ending = _common_end(residues)
         if len(ending) >= _SAID_FROM and CHAIN_SEPARATOR not in ending and len(ending) < len(residues[0]):
-            doubts.said.append(
+            doubts.notes.append(
                 f"all {len(residues):,} designs share their last {len(ending)} residues ({_describe_chain(ending)})"
             )
     sample = pick_evenly(residues, _PARTS_SAMPLE)
@@ -478,7 +478,7 @@ def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
     if counts:
         looked = "" if len(sample) == len(residues) else " looked at"
         listed = ", ".join(f"{name} in {count:,}" for name, count in counts.most_common())
-        doubts.said.append(f"known parts in {many(len(sample), 'design')}{looked}: {listed}")
+        doubts.notes.append(f"known parts in {many(len(sample), 'design')}{looked}: {listed}")
 
 
 # -- words

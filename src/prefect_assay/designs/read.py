@@ -107,7 +107,7 @@ def _read_stream(
     mutated = check_mutations(rows.read.mutations or rows.names, rows.residues)
     if mutated.refused and not reading.as_is:
         raise errors.stop(mutated.refused)
-    remarks = [line for line in (mutated.refused, mutated.said) if line]
+    remarks = [line for line in (mutated.refused, mutated.note) if line]
     pool = check_rows(rows, source, errors, as_protein=reading.as_protein)
     errors.check()
     if pool.duplicates:

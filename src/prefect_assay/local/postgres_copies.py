@@ -40,7 +40,7 @@ def load_database(database: EmbeddedDatabase, source: IO[bytes]) -> None:
         raise ConfigurationError(
             f"the copy is of PostgreSQL {needed}, and the database in {database.place.folder} of {there}, which cannot read "
             "it. Restore the copy into a new Prefect home (PREFECT_HOME); where the system has no such PostgreSQL, install "
-            "its programs for this package with: pip install 'prefect-assay[server]'"
+            "its programs for this package in a checkout with: pip install '.[server]'"
         )
     with _work_folder(database) as folder:
         copy, script = folder / "copy", folder / "script"

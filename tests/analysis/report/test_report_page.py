@@ -261,7 +261,7 @@ def test_without_an_extra_the_rest_is_made_and_one_line_says_so(archive, names, 
     output = elsewhere(archive, BLOCKED.replace("{names}", repr(names)))
     assert {"summary.csv", "competition.csv", "competition-replicates.csv"} <= output["digests"].keys()
     assert output["page"] is has_page
-    assert output["notes"] == [f"{missing} needs an extra: pip install 'prefect-assay[report]'"]
+    assert output["notes"] == [f"{missing} needs an extra: in a checkout, run pip install '.[report]'"]
 
 
 def test_only_the_best_designs_are_drawn_beyond_the_bound(lab_archive, monkeypatch):

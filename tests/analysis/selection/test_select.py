@@ -261,7 +261,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(ConfigurationError) as caught:
         select_designs(pool(), NOTHING, 1, RANDOM)
-    assert str(caught.value) == "selecting designs needs an extra: pip install 'prefect-assay[design]'"
+    assert str(caught.value) == "selecting designs needs an extra: in a checkout, run pip install '.[design]'"
 
 
 @settings(max_examples=60)

@@ -102,7 +102,7 @@ def test_one_signal_ends_both_servers_once_the_wake_up_is_over(receiver, status_
         assert sending.result(timeout=20).json() == {"resumed": 1}
         assert receiver.process.wait(20) == code
     assert not takes_connections(status_port)
-    assert "Traceback" not in receiver.said()
+    assert "Traceback" not in receiver.read_output()
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
@@ -113,7 +113,7 @@ def test_one_signal_ends_both_servers_at_once_where_nothing_is_in_progress(recei
     receiver.process.wait(20)
     assert not takes_connections(receiver.port)
     assert not takes_connections(status_port)
-    assert "Traceback" not in receiver.said()
+    assert "Traceback" not in receiver.read_output()
 
 
 @pytest.mark.parametrize(

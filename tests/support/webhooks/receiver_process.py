@@ -28,7 +28,7 @@ class Process:
         self.process = None
         self._log = (folder / "log").open("ab")
 
-    def said(self):
+    def read_output(self):
         return (self.folder / "log").read_text(encoding="utf-8")
 
     def start(self):

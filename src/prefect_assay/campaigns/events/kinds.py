@@ -90,7 +90,7 @@ class _OfExperiment(Fact):
 
 
 class ExperimentOrdered(_OfExperiment):
-    """The experiment exists at the service, and the order's log names it."""
+    """The experiment exists at the service, and the order's ledger names it."""
 
     event: ClassVar = "assay.experiment.ordered"
     labels: ClassVar = ("payment_method",)

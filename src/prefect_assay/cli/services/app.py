@@ -103,7 +103,7 @@ def init(
     name: Annotated[str, typer.Option(help="Name of the account.")] = MAIN,
     base_url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
     provider_word: Annotated[
-        str | None, typer.Option(help="How this deployment spells the payment provider (docs/reference.md).")
+        str | None, typer.Option(help="How the service spells the payment provider (docs/reference.md).")
     ] = None,
     service_word: Annotated[
         str | None, typer.Option(help="How it spells itself in header names (docs/reference.md).")

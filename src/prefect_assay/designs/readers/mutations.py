@@ -29,10 +29,10 @@ Mutation = tuple[str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Mutated:
-    """What is wrong with the mutations: `refused` ends the reading, `said` are for a person."""
+    """What is wrong with the mutations: `refused` ends the reading, `note` is for a person."""
 
     refused: str | None = None
-    said: str | None = None
+    note: str | None = None
 
 
 def mutations_in(text: str) -> tuple[Mutation, ...]:
@@ -78,7 +78,7 @@ def _compare_numberings(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -
         wrong = [rows[index][0] for index in range(len(rows)) if index not in fits]
         return (
             Mutated(
-                said=f"{many(len(wrong), 'design lacks', 'designs lack')} the mutations of the name: {listed([*map(quoted, wrong)], _LISTED)}"
+                note=f"{many(len(wrong), 'design lacks', 'designs lack')} the mutations of the name: {listed([*map(quoted, wrong)], _LISTED)}"
             )
             if wrong
             else Mutated()
@@ -88,7 +88,7 @@ def _compare_numberings(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -
         return Mutated(f"{what}, but the wild type's; {_HELP}")
     if len(rows) >= _SURE and 2 * len(fits) <= len(rows):
         return Mutated(f"{what}, in any one numbering; {_HELP}; {KEEP} orders them as they are")
-    return Mutated(said=what)
+    return Mutated(note=what)
 
 
 def _find_best(rows: Sequence[tuple[str, tuple[Mutation, ...], str]], side: int) -> set[int]:

@@ -202,7 +202,7 @@ def _read_sheets(data: bytes, layouts: Mapping[str, Layout]) -> tuple[Sheet, ...
         import python_calamine as calamine  # noqa: PLC0415  an optional extra
     except ImportError:
         raise UnreadableFile(
-            "a workbook; install prefect-assay[spreadsheets] to read it, or save the sheet as CSV UTF-8"
+            "a workbook; install the extra `spreadsheets` to read it, or save the sheet as CSV UTF-8"
         ) from None
     with _named_workbook_errors(calamine):
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data))
@@ -239,7 +239,7 @@ def _parquet_rows(data: bytes, limit: int) -> Iterator[Cells]:
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415
     except ImportError:
         raise UnreadableFile(
-            "a Parquet file; install prefect-assay[parquet] to read it, or write the table as CSV"
+            "a Parquet file; install the extra `parquet` to read it, or write the table as CSV"
         ) from None
     try:
         file = ParquetFile(io.BytesIO(data))
