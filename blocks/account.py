@@ -67,8 +67,8 @@ class AssayAccount(StrictFields, Block):
     purchase_order: Line | None = Field(
         default=None, title="Purchase order number", description="Recorded with each order, for your finance."
     )
-    cost_centre: Line | None = Field(
-        default=None, title="Cost centre", description="Recorded with each order, for your finance."
+    cost_center: Line | None = Field(
+        default=None, title="Cost center", description="Recorded with each order, for your finance."
     )
 
     @property

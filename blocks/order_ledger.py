@@ -24,7 +24,7 @@ def open_ledgers(credentials: AssayCredentials, archive: Archive) -> Ledgers:
     What the first use of the service's address has recorded holds, also when the service does not answer.
 
     Raises:
-        OtherOrganisation: the archive's log is another organisation's.
+        OtherOrganization: the archive's log is another organization's.
         AccessError: the token is not valid.
         ServiceUnavailable: at the first use, the answer is not the service's; try again later.
         ArchiveError: the archive cannot be used.
@@ -58,7 +58,7 @@ def _open_ledgers(client: AssayClient, archive: Archive) -> Ledgers:
 
 
 def read_organisation(client: AssayClient) -> Organization | None:
-    """Read the organisation that the token orders for; None if the service does not name one."""
+    """Read the organization that the token orders for; None if the service does not name one."""
     try:
         identity = client.tokens.whoami()
     except NotFound as absent:  # contract: not shown, so a service need not have it
@@ -68,13 +68,13 @@ def read_organisation(client: AssayClient) -> Organization | None:
     organisation = organisation_of(identity)
     if organisation is None and identity.user_id is None:
         raise UnexpectedAnswer(
-            "GET /whoami: the answer names neither a user nor an organisation, so it is not the service's"
+            "GET /whoami: the answer names neither a user nor an organization, so it is not the service's"
         )
     return organisation
 
 
 def organisation_of(identity: Identity) -> Organization | None:
-    """The organisation that a token orders for; with its id alone where the service does not list it."""
+    """The organization that a token orders for; with its id alone where the service does not list it."""
     active_id, listed = identity.active_organization_id, identity.organizations
     if active_id is not None:
         return next((one for one in listed if one.id == active_id), Organization(id=active_id))

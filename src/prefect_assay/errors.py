@@ -172,7 +172,7 @@ class Forbidden(AccessError):
     """403: the token's role or restrictions do not allow this."""
 
 
-class OtherOrganisation(AccessError):
+class OtherOrganization(AccessError):
     """The archive belongs to another organization than the token; nothing is ordered or paid until one of them is changed."""
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.order_ledger import open_ledgers
-from prefect_assay.errors import Forbidden, OtherOrganisation, TransientError, Unauthorized
+from prefect_assay.errors import Forbidden, OtherOrganization, TransientError, Unauthorized
 from prefect_assay.service.client import AssayClient
 
 URL = "https://lab.example.org"
@@ -92,7 +92,7 @@ def test_what_the_first_use_recorded_holds_when_the_service_does_not_say(tmp_pat
 def test_an_organisation_that_is_named_later_has_the_log_of_the_first_use(tmp_path, first):
     folder = told(first, tmp_path).folder
     assert told(NAMING["the only one"], tmp_path).folder == folder
-    with pytest.raises(OtherOrganisation):
+    with pytest.raises(OtherOrganization):
         told(json(active_organization_id="o3"), tmp_path)
     assert told(first, tmp_path).folder == folder
 

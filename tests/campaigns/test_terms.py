@@ -28,8 +28,8 @@ START = Terms(
 
 def test_an_organisation_is_called_by_its_name_and_told_apart_by_its_id():
     named = START.model_copy(update={"organisation_name": "Local lab"})
-    assert describe_account(named).endswith(", https://lab.example, organisation Local lab")
-    assert describe_account(START).endswith(", organisation org")
+    assert describe_account(named).endswith(", https://lab.example, organization Local lab")
+    assert describe_account(START).endswith(", organization org")
     assert find_differences(named, START) == {}, "a name decides nothing"
 
 

@@ -97,7 +97,7 @@ def test_it_saves_what_it_has_tried(lab, saved, tmp_path, monkeypatch, capsys):
     account = saved[AssayAccount, "main"]
     assert (account.credentials, account.policy) == (saved[AssayCredentials, "main"], policy)
     assert (account.archive, account.webhook) == (saved[LocalArchive, "main"], endpoint)
-    assert (account.owner, account.purchase_order, account.cost_centre) == ("Mia Lab", None, None)
+    assert (account.owner, account.purchase_order, account.cost_center) == ("Mia Lab", None, None)
     assert shown.count(": new") == 5
     assert f"Account main is simulated: {lab.base_url}" in shown
     assert shown.splitlines()[-1] == "Next: prefect-assay run designs.fasta --target NAME"
@@ -217,7 +217,7 @@ def remember(saved, **fields):
         archive=saved[S3Archive, "main"],
         webhook=saved[WebhookEndpoint, "main"],
         owner="Mia Lab",
-        cost_centre="4711",
+        cost_center="4711",
         **fields,
     )
     account._block_document_id = uuid4()
@@ -229,7 +229,7 @@ def test_a_new_token_leaves_all_else_as_it_is_saved(lab, mine, monkeypatch, caps
     again(monkeypatch, lab.token, base_url=lab.base_url)
     credentials = mine.pop((AssayCredentials, "main"))
     account = mine.pop((AssayAccount, "main"))
-    assert (account.credentials, account.owner, account.cost_centre) == (credentials, "Mia Lab", "4711")
+    assert (account.credentials, account.owner, account.cost_center) == (credentials, "Mia Lab", "4711")
     assert credentials.token.get_secret_value() == lab.token
     assert {name: getattr(credentials, name) for name in MINE[AssayCredentials]} == MINE[AssayCredentials]
     assert mine.items() <= before.items()
@@ -249,10 +249,10 @@ def test_what_is_given_changes_these_fields_alone(mine, lab, monkeypatch):
         receiver="https://other.example.org",
         owner="Noa",
         purchase_order="PO-1",
-        cost_centre="none",
+        cost_center="none",
     )
     account = mine[AssayAccount, "main"]
-    assert (account.owner, account.purchase_order, account.cost_centre) == ("Noa", "PO-1", None)
+    assert (account.owner, account.purchase_order, account.cost_center) == ("Noa", "PO-1", None)
     policy, archive = mine[SpendingPolicy, "main"], mine[S3Archive, "main"]
     expected = MINE[SpendingPolicy] | {"per_campaign_usd": 3_000}
     assert {name: getattr(policy, name) for name in expected} == expected

@@ -50,4 +50,6 @@ def test_without_the_extra_one_line_says_how_to_get_it(tmp_path, package):
     (tmp_path / "scipy.py").write_text("raise ImportError('not installed')\n")
     done = command("kinetics", package, PYTHONPATH=str(tmp_path))
     assert (done.code, done.out) == (1, "")
-    assert done.err == "Error: fitting raw curves needs an extra: in a checkout, run pip install '.[kinetics]'\n"
+    assert (
+        done.err == "Error: fitting raw curves needs an extra: in a checkout, run pip install '.[kinetics]'\n"
+    )

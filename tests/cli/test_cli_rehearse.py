@@ -45,7 +45,7 @@ def run(account, designs, bundle=None, *, as_json=False):
 def test_a_ready_account_ends_with_0_and_leaves_a_bundle_here(saved, lab, designs, tmp_path, capsys):
     run("main", designs)
     shown = capsys.readouterr().out
-    assert f"account main (simulated), {lab.base_url}, organisation Local lab" in shown
+    assert f"account main (simulated), {lab.base_url}, organization Local lab" in shown
     assert "PROBLEM" not in shown
     assert "GET /experiments (contract 4.2)" in shown
     assert "Nothing was ordered" in shown

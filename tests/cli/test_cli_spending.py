@@ -295,7 +295,7 @@ def test_finance_gets_orders_payments_tax_account_and_who_approved(archive, show
         "simulated": "true",
         "owner": "Structural Biology",
         "purchase_order": "PO-4711",
-        "cost_centre": "'=CC 12",  # no formula of a spreadsheet
+        "cost_center": "'=CC 12",  # no formula of a spreadsheet
         "requested_by": "Grace Hopper",
         "approved_by": "Ada Lovelace",
         "approved_how": "prefect-assay approve",

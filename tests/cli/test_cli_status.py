@@ -245,7 +245,7 @@ def test_people_get_the_account_the_runs_and_what_to_copy(client, archive, capsy
     show("c-1", as_json=False)
     lines = capsys.readouterr().out.splitlines()
     assert "Answer of c-1: prefect-assay approve c-1 --question q-1 --revision 1 --usd 900.00" in lines
-    assert "  account without a name (simulated), http://lab.test, organisation org-1" in lines
+    assert "  account without a name (simulated), http://lab.test, organization org-1" in lines
     assert any(
         line.startswith("  started: ") and line.endswith("by ada, deployment campaign/assay-campaign")
         for line in lines

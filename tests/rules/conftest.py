@@ -1,4 +1,4 @@
-"""One lab process for all rules, and a fresh organisation for every test."""
+"""One lab process for all rules, and a fresh organization for every test."""
 
 import pytest
 
@@ -28,6 +28,6 @@ def stranger(lab):
 
 @pytest.fixture(scope="module")
 def shared(lab):
-    """One organisation for tests that leave nothing behind, because all they send is refused."""
+    """One organization for tests that leave nothing behind, because all they send is refused."""
     with organisation(lab) as made:
         yield made

@@ -26,14 +26,14 @@ def local_lab(lab_landscape: Path | str | None) -> Iterator[LocalLab]:
 
 @pytest.fixture(scope="session")
 def lab_process(lab_landscape: Path | str | None) -> Iterator[LocalLab]:
-    """One lab for the whole session; `shared_lab` takes its organisations from it."""
+    """One lab for the whole session; `shared_lab` takes its organizations from it."""
     with LocalLab(landscape=lab_landscape) as lab:
         yield lab
 
 
 @pytest.fixture
 def shared_lab(lab_process: LocalLab) -> Iterator[LabOrganization]:
-    """An empty organisation in the session's lab, with its own tokens and clock; takes a few milliseconds."""
+    """An empty organization in the session's lab, with its own tokens and clock; takes a few milliseconds."""
     organization = lab_process.seed(f"test{next(_numbers)}")
     yield organization
     organization.clear_faults()

@@ -46,7 +46,7 @@ class LocalLab(Controls):
 
     token_public_key: str  # `ed25519/<hex>`, for attenuating tokens offline
     mcp_url: str  # the tool endpoint
-    portal_url: str  # signs the default organisation's member in to the portal
+    portal_url: str  # signs the default organization's member in to the portal
     sim_token: str  # of the control surface
 
     def __init__(
@@ -181,7 +181,7 @@ class LocalLab(Controls):
         payment_policy: Sequence[str] | None = None,
         webhook_secret: str | None = None,
     ) -> LabOrganization:
-        """Make a further organisation with tokens and a clock of its own; 409 when the slug is taken.
+        """Make a further organization with tokens and a clock of its own; 409 when the slug is taken.
 
         `slug` is lower-case letters and digits. The first rail of `payment_policy` is the default; without it all are
         allowed.

@@ -116,5 +116,5 @@ def test_it_takes_the_partner_role_and_nothing_less(core):
     ):
         assert refused(core, new_org(), offline(core, partner, **restrictions)) == 403
     assert mint(core, new_org(), offline(core, partner, allowed_actions=["mint_token"]))["token"]
-    # A partner may also do a member's work in its own organisation.
+    # A partner may also do a member's work in its own organization.
     assert core.request("GET", "/experiments", token=partner).status == 200

@@ -48,7 +48,7 @@ def get(core: LabCore, path: str, **query: str) -> Any:
 
 
 def advance(core: LabCore, **span: float) -> None:
-    """Move the default organisation's clock."""
+    """Move the default organization's clock."""
     from datetime import timedelta
 
     org_id = core.seeded.organization_id

@@ -1,4 +1,4 @@
-"""The organisation's webhooks: the calls, who gets what, and whose secret signs (contract 4.6 and 6)."""
+"""The organization's webhooks: the calls, who gets what, and whose secret signs (contract 4.6 and 6)."""
 
 import hashlib
 import hmac
@@ -198,13 +198,13 @@ def test_an_experiments_own_webhook_overrides_the_organisations(core, hook, othe
 
 
 def test_the_secret_is_found_in_three_steps(core, hook):
-    """contract 6, rule 2, and what the organisation's secret is."""
+    """contract 6, rule 2, and what the organization's secret is."""
     org_id = core.seeded.organization_id
     first = add(core, hook.url)
     address_fields = {"webhook_url": hook.url}
 
     def signers():
-        """Of: the organisation's webhooks, an experiment's own address, an experiment with a secret."""
+        """Of: the organization's webhooks, an experiment's own address, an experiment with a secret."""
         hook.received.clear()
         order(core, skip_draft=True)
         order(core, skip_draft=True, **address_fields)

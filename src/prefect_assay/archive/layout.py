@@ -40,7 +40,7 @@ HOMES_FOLDER: Final = (
 HINT_FOLDERS: Final = frozenset(
     {OPEN_FOLDER, HOMES_FOLDER}
 )  # nothing depends on them, so they may be deleted
-# What is not an organisation's ledger in the ledgers' folder.
+# What is not an organization's ledger in the ledgers' folder.
 NO_LEDGERS: Final = frozenset(
     {VERSIONS_FOLDER, IDENTITY_FOLDER, CAMPAIGN_LOGS_FOLDER, LOOP_LOGS_FOLDER, *HINT_FOLDERS}
 )

@@ -70,7 +70,7 @@ class CampaignSetup:
 
     @cached_property
     def ledgers(self) -> Ledgers:
-        """The ledgers of the organisation behind the token, opened on first use."""
+        """The ledgers of the organization behind the token, opened on first use."""
         return open_ledgers(self.credentials, self.archive)
 
     @property

@@ -25,7 +25,7 @@ EVENT: Final = "experiment_update"  # contract 6: the only event kind
 SCHEME: Final = "sha256="
 TOLERANCE_SETTING: Final = "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS"
 ORDER_KEY: Final = re.compile(r"[0-9a-f]{20}")
-# Replaces the order key in the address of an organisation's webhook. An order's digest practically never begins so.
+# Replaces the order key in the address of an organization's webhook. An order's digest practically never begins so.
 ORGANISATION_KEY: Final = re.compile(r"0{10}[0-9a-f]{10}")
 _MISSING: Final = {"Signature": "unsigned", "Event": "label", "Delivery-Id": "label"}
 # Begins the signing key of a local lab, whose clock stops and jumps: the age of what it signs says nothing.

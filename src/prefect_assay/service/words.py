@@ -27,5 +27,5 @@ def describe_mode(*, is_simulated: bool) -> str:
 
 
 def describe_organisation(organisation_id: str | None, name: str | None) -> str:
-    """An organisation as people know it: by its name, else by its id."""
+    """An organization as people know it: by its name, else by its id."""
     return f"organisation {clean_text(name or '').strip() or organisation_id or 'not named'}"

@@ -88,7 +88,7 @@ def test_the_first_card_says_simulated_and_names_the_account(store, lab_archive)
     *_, paid = _make_tiles(collect_contents(store, "", CAMPAIGN), ())
     assert paid.meaning.startswith("paid, simulated, without VAT; ")
     assert dict(_account_rows(contents)) == {
-        "Account": "main (simulated), https://lab.example, organisation org-1",
+        "Account": "main (simulated), https://lab.example, organization org-1",
         "Asked for by": "Grace Hopper: the user of the terminal",
     }
 
@@ -108,7 +108,7 @@ def test_a_live_service_is_named_as_such(store):
     assert "simulated" not in owed.meaning
     rows = dict(_account_rows(contents))
     assert rows["Account"].startswith("main (LIVE), ")
-    assert (rows["Owner"], rows["Purchase order"], rows["Cost centre"]) == ("Biology", "PO 4711", "CC 12")
+    assert (rows["Owner"], rows["Purchase order"], rows["Cost center"]) == ("Biology", "PO 4711", "CC 12")
 
 
 def test_an_approval_says_who_and_how_that_is_known(store, lab_archive):

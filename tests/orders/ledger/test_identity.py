@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown, OtherOrganisation
+from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown, OtherOrganization
 from prefect_assay.orders.find import adopt_experiment
 from prefect_assay.orders.ledger import Ledgers, PaymentLedger
 from prefect_assay.orders.ledger.log import Ordered
@@ -51,7 +51,7 @@ def test_another_organisation_is_refused_with_the_next_step_whenever_the_first_w
     opened(store, None)
     opened(store, "org-1")
     with pytest.raises(
-        OtherOrganisation, match=r"org-2 at https://lab.* org-1; nothing is ordered or paid. Put"
+        OtherOrganization, match=r"org-2 at https://lab.* org-1; nothing is ordered or paid. Put"
     ):
         opened(store, "org-2")
     assert len(list(store.keys("LEDGERS/IDENTITY"))) == 2
@@ -77,7 +77,7 @@ def test_of_first_users_at_once_one_decides(any_store, answers):
         barrier.wait(20)
         try:
             return opened(any_store, answers[number % 2]).folder
-        except OtherOrganisation:
+        except OtherOrganization:
             return None
 
     with ThreadPoolExecutor(8) as pool:
@@ -96,7 +96,7 @@ def test_logs_without_a_record_of_whose_they_are_stop_every_order(store):
 
 @pytest.mark.parametrize("organisation", [None, "org-1"])
 def test_an_order_that_stands_in_another_log_is_neither_adopted_nor_paid(store, organisation):
-    """Such as an alias of a service that names no organisation."""
+    """Such as an alias of a service that names no organization."""
     placed(opened(store, organisation))
     elsewhere = opened(store, None, ALIAS)
     ledger = elsewhere.open_order("c", "k")

@@ -34,7 +34,7 @@ _IDS: Final = re.compile(
 )
 
 
-# Organisation and campaign, or all of the budget's log, whose numbers go on from story to story.
+# Organization and campaign, or all of the budget's log, whose numbers go on from story to story.
 _LOG: Final = re.compile(r"(?<=/LEDGERS/)[^/]+/(BUDGET/\d+|[^/]+)")
 
 

@@ -1,4 +1,4 @@
-"""Fuzzes filter, sort, search and the per-field query forms against a lab that holds two organisations.
+"""Fuzzes filter, sort, search and the per-field query forms against a lab that holds two organizations.
 
 The words are run on the lab's own SQLite under an authorizer: a statement that touches a table which is not the list's,
 or that does anything but read, is an injection, whatever it returns.
@@ -65,7 +65,7 @@ _FORMS = ("equ", "geq", "gtr", "leq", "lss")
 
 
 def _stocked() -> tuple[LabCore, Call]:
-    """A lab with the same things in two organisations, and a call of the first."""
+    """A lab with the same things in two organizations, and a call of the first."""
     core = lab_core()
     other = seeding.add_organization(core.lab, "other", "Other")
     for token in (core.seeded.member_token, other.member_token):

@@ -1,4 +1,4 @@
-"""A fresh organisation of a running lab, with a client that writes down what it sends and a plain client that checks nothing."""
+"""A fresh organization of a running lab, with a client that writes down what it sends and a plain client that checks nothing."""
 
 import itertools
 from collections.abc import Iterator
@@ -34,9 +34,9 @@ class Recording(httpx.HTTPTransport):
 
 @dataclass
 class Org:
-    """One organisation: `client` checks before it sends, `http` and `viewer` send whatever they are given.
+    """One organization: `client` checks before it sends, `http` and `viewer` send whatever they are given.
 
-    `lab` controls this organisation alone: its clock, its faults, its journals.
+    `lab` controls this organization alone: its clock, its faults, its journals.
     """
 
     running: LocalLab

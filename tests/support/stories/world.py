@@ -1,4 +1,4 @@
-"""One installation, and the stories that are played in it: each with an organisation, an archive and blocks of its own."""
+"""One installation, and the stories that are played in it: each with an organization, an archive and blocks of its own."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -187,7 +187,7 @@ class World:
 
 @dataclass
 class Story:
-    """A campaign of two experiments in an organisation of its own, and everything that befalls it.
+    """A campaign of two experiments in an organization of its own, and everything that befalls it.
 
     Attributes:
         name: the campaign's id.
@@ -475,16 +475,16 @@ class Story:
         return answer.json()
 
     def orders(self) -> list[Any]:
-        """The experiments of the organisation."""
+        """The experiments of the organization."""
         return list(self.get("/experiments", limit=100)["items"])
 
     def settlements(self) -> list[Any]:
-        """The payments of the organisation's invoices in the lab's records."""
+        """The payments of the organization's invoices in the lab's records."""
         ids = {order["id"] for order in self.orders()}
         return [row for row in self.world.stack.lab.settlements() if row["experiment_id"] in ids]
 
     def requests(self, method: str, path: str) -> list[Any]:
-        """Handled requests of this organisation to the service; `path` is a pattern with `*`."""
+        """Handled requests of this organization to the service; `path` is a pattern with `*`."""
         return [entry for entry in self.lab.journal(method=method, path=path) if entry["status"] is not None]
 
     def script_wallet(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Identity, tokens, health, feedback, organisations, and the OAuth sign-in. Knows neither experiments nor money."""
+"""Identity, tokens, health, feedback, organizations, and the OAuth sign-in. Knows neither experiments nor money."""

@@ -72,7 +72,7 @@ def _view_token(row: Row) -> dict[str, Any]:
 
 
 def list_tokens(call: Call) -> Answer:
-    """GET /tokens: the organisation's tokens, flat, newest first."""
+    """GET /tokens: the organization's tokens, flat, newest first."""
     return lists.make_page(call, TOKENS, _view_token, only=(_ALIVE,))
 
 
@@ -163,7 +163,7 @@ class NewOrganization(Body):
 
 
 class ExistingOrganization(Body):
-    """An organisation that this partner has onboarded."""
+    """An organization that this partner has onboarded."""
 
     type: Literal["existing_org"]
     id: UUID
@@ -195,7 +195,7 @@ def create_organization(
     policy: Sequence[str] = DEFAULT_POLICY,
     onboarded_by: str | None = None,
 ) -> str:
-    """Create an organisation with its own clock; its id. `policy` starts with the preferred payment method."""
+    """Create an organization with its own clock; its id. `policy` starts with the preferred payment method."""
     org_id = str(uuid.uuid4())
     row: dict[str, Any] = {"id": org_id, "slug": slug, "code": slug.upper(), "name": name}
     db.insert("organizations", row | {"payment_policy": list(policy), "onboarded_by": onboarded_by})

@@ -25,7 +25,7 @@ def store_spec(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def target_row(db: Db, target_id: str | None, org_id: str) -> Row | None:
-    """The target in the organisation's catalog, or None."""
+    """The target in the organization's catalog, or None."""
     return db.one(
         "SELECT * FROM targets WHERE id = ? AND (org_id IS NULL OR org_id = ?)",
         target_id.lower() if target_id else None,

@@ -22,7 +22,7 @@ router = Surface()
 
 
 def organization_of(core: LabCore, org_id: str | None) -> str:
-    """The given organisation, else the default one; 404 for an unknown id."""
+    """The given organization, else the default one; 404 for an unknown id."""
     if org_id is None:
         return core.seeded.organization_id
     with core.lab.store.transaction() as db:

@@ -88,7 +88,7 @@ class Mode(Body):
 
 
 class FixPlan(Body):
-    """Fixed delays of one experiment, or of all that an organisation orders from now on; absent ones are drawn."""
+    """Fixed delays of one experiment, or of all that an organization orders from now on; absent ones are drawn."""
 
     quote_minutes: _Delay = None
     review_minutes: _Delay = None
@@ -107,7 +107,7 @@ class Fill(Body):
 
 
 class Seed(Body):
-    """A further organisation, named by its slug unless it has a `name`."""
+    """A further organization, named by its slug unless it has a `name`."""
 
     slug: Annotated[str, Field(max_length=60)]
     name: str | None = None

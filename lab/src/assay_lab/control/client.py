@@ -1,4 +1,4 @@
-"""A test's handle on one organisation of a running lab. Sends the commands of `commands` (lab/docs/lab.md)."""
+"""A test's handle on one organization of a running lab. Sends the commands of `commands` (lab/docs/lab.md)."""
 
 import ssl
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ class PlacedFault:
 
 
 class Controls:
-    """One organisation's tokens and its part of the control surface."""
+    """One organization's tokens and its part of the control surface."""
 
     _confined = False
 
@@ -70,7 +70,7 @@ class Controls:
     token: str  # a member's token
     viewer_token: str  # a read-only token
     partner_token: str  # a partner's token
-    organization_id: str  # the tokens' organisation
+    organization_id: str  # the tokens' organization
 
     def sim(self, method: str, path: str, json: Record | None = None, /, **query: Any) -> Any:
         """Any call of the control surface; its JSON answer."""
@@ -92,13 +92,13 @@ class Controls:
         self.partner_token = seeded["partner_token"]
 
     def _whose(self, organization_id: str | None) -> dict[str, str]:
-        """The organisation that a call names; without one the lab takes the default one, or all."""
+        """The organization that a call names; without one the lab takes the default one, or all."""
         return drop_none(
             organization_id=organization_id or (self.organization_id if self._confined else None)
         )
 
     def _own(self, items: list[Item], field: str) -> list[Item]:
-        """The items that belong to this handle; `field` names their organisation."""
+        """The items that belong to this handle; `field` names their organization."""
         return [item for item in items if not self._confined or item.get(field) == self.organization_id]
 
     def http(self, token: str | None = None) -> httpx.Client:
@@ -142,7 +142,7 @@ class Controls:
         organization_id: str | None = None,
         **delays: Unpack[Delays],
     ) -> Delays:
-        """Fix delays of one experiment, or of all that the organisation orders from now on; absent delays are drawn."""
+        """Fix delays of one experiment, or of all that the organization orders from now on; absent delays are drawn."""
         whose = self._whose(organization_id) if experiment_id is None else {"experiment_id": experiment_id}
         return self._send(commands.FIX_DELAYS, **delays, **whose)
 
@@ -246,7 +246,7 @@ class Controls:
 
 
 class LabOrganization(Controls):
-    """A further organisation of a running lab. Its clock, faults and journals are confined to it."""
+    """A further organization of a running lab. Its clock, faults and journals are confined to it."""
 
     _confined = True
 

@@ -22,7 +22,7 @@ class Items(TypedDict, Generic[Item]):
 
 
 class ClockView(TypedDict):
-    """An organisation's clock. `now` is UTC in ISO 8601; `steps` counts the steps of the lab that an advance ran."""
+    """An organization's clock. `now` is UTC in ISO 8601; `steps` counts the steps of the lab that an advance ran."""
 
     organization_id: str
     now: str

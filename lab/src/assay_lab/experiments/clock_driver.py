@@ -123,7 +123,7 @@ class ClockDriver:
             pauses = [_IDLE_SECONDS]
             for org_id in self._organizations():
                 self._workers.call(org_id)  # a thread each: an advance of one must not stop the other clocks
-                with contextlib.suppress(Refusal):  # a reset has taken the organisation away
+                with contextlib.suppress(Refusal):  # a reset has taken the organization away
                     pauses.append(self._pause(org_id))
             self._lab.wait(seen, min(pauses))
 

@@ -47,7 +47,7 @@ def draw_delays(seed: str, code: str) -> Delays:
 
 
 def of_experiment(db: Db, seed: str, experiment: Row) -> Delays:
-    """The drawn delays, except for those fixed for the experiment, else for its organisation."""
+    """The drawn delays, except for those fixed for the experiment, else for its organization."""
     delays = draw_delays(seed, experiment["code"])
     fixed = fixed_for(db, experiment["org_id"], experiment["id"])
 
@@ -63,7 +63,7 @@ def of_experiment(db: Db, seed: str, experiment: Row) -> Delays:
 
 
 def fixed_for(db: Db, *owner_ids: str) -> dict[str, Any]:
-    """The delays and holds fixed for organisations or experiments; a later owner's override an earlier one's."""
+    """The delays and holds fixed for organizations or experiments; a later owner's override an earlier one's."""
     plans = filter(None, (db.get("plans", owner_id) for owner_id in owner_ids))
     return {name: row[name] for row in plans for name in FIXABLE if row[name] is not None}
 

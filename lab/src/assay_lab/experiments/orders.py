@@ -129,7 +129,7 @@ def _read_selector(call: Call, fields: Mapping[str, Any]) -> tuple[str | None, l
 
 
 def _choose_method(db: Db, call: Call, selected: str | None) -> str:
-    """The selected rail, else the first that the token's and the organisation's policies allow (create rule 2)."""
+    """The selected rail, else the first that the token's and the organization's policies allow (create rule 2)."""
     org = db.get("organizations", call.who.org_id)
     policy = decode_row(org, "payment_policy")["payment_policy"] if org else []
     if selected is not None and selected not in policy:
@@ -172,7 +172,7 @@ def make_draft(
     payment_method: str,
     created_at: datetime,
 ) -> Row:
-    """The row of a new experiment, the organisation's `number`th."""
+    """The row of a new experiment, the organization's `number`th."""
     return {
         "id": str(uuid.uuid4()),
         "org_id": organization["id"],

@@ -1,6 +1,6 @@
 """Targets: the catalog (contract 4.4), and requests for targets that it lacks (service shapes, Targets).
 
-An approved target is only in the catalog of the organisation that requested it: its residues are confidential.
+An approved target is only in the catalog of the organization that requested it: its residues are confidential.
 """
 
 import uuid

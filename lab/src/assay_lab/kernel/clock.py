@@ -1,4 +1,4 @@
-"""The lab's virtual clock, one per organisation; `clock_driver` moves it. It never goes back."""
+"""The lab's virtual clock, one per organization; `clock_driver` moves it. It never goes back."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -15,12 +15,12 @@ class Clock:
     def __init__(self, store: Store, settings: LabSettings) -> None:
         self._store = store
         self._settings = settings
-        # Real anchor of a running clock, per organisation. Not stored: lab time stops while no lab runs.
+        # Real anchor of a running clock, per organization. Not stored: lab time stops while no lab runs.
         self._anchors: dict[str, float] = {}
         self._begin = time.monotonic()
 
     def create(self, db: Db, org_id: str) -> None:
-        """Create the clock of a new organisation."""
+        """Create the clock of a new organization."""
         self._anchors[org_id] = time.monotonic()
         db.insert(
             "clocks",
@@ -41,7 +41,7 @@ class Clock:
         return row
 
     def now(self, org_id: str) -> datetime:
-        """The organisation's lab time."""
+        """The organization's lab time."""
         row = self.row(org_id)
         now = times.read(row["now"])
         if row["mode"] != "scaled":

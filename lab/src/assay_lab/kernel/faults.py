@@ -102,7 +102,7 @@ class FaultList(Generic[Kind]):
             return known
 
     def clear(self, organization_id: str | None = None) -> None:
-        """Drop all, or those of one organisation."""
+        """Drop all, or those of one organization."""
         with self._lock:
             self._faults = {
                 number: fault
@@ -122,7 +122,7 @@ class FaultList(Generic[Kind]):
 
     @property
     def aimed(self) -> bool:
-        """Whether any is for one organisation."""
+        """Whether any is for one organization."""
         return any(fault.organization_id is not None for fault in self._faults.values())
 
     def take(self, **names: Any) -> Kind | None:

@@ -59,7 +59,7 @@ class LabSettings:
     viewer_token: str | None = field(default=None, repr=False)
     partner_token: str | None = field(default=None, repr=False)
     sim_token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
-    # Signs deliveries when neither experiment nor organisation has a secret
+    # Signs deliveries when neither experiment nor organization has a secret
     deployment_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     allowed_hosts: tuple[str, ...] = ()  # further host names, such as a container's
     # Signs sign-in links.

@@ -127,7 +127,7 @@ Fresh = Annotated[dict[str, dict[str, Any]], Depends(_list_fresh)]
 
 @router.get("/organization/settings/tokens/")
 def show_tokens(lab: TheLab, visitor: Visitor, fresh: Fresh) -> Response:
-    """The organisation's root tokens, newest first; the value of a new one once."""
+    """The organization's root tokens, newest first; the value of a new one once."""
     if visitor is None:
         return sign_in_page(follow=TOKENS)
     return signed_in_page(
@@ -191,7 +191,7 @@ def create_token(lab: TheLab, session: Signed, fields: Form, fresh: Fresh) -> Re
 
 @router.post("/organization/settings/tokens/{token_id}/revoke")
 def revoke_token(lab: TheLab, session: Signed, token_id: str) -> Response:
-    """Revoke a token and its family at once; 403 for viewers, 404 for another organisation's (contract 5.4)."""
+    """Revoke a token and its family at once; 403 for viewers, 404 for another organization's (contract 5.4)."""
     _check_role(session)
     org_id = session.user["org_id"]
     with lab.store.transaction() as db:

@@ -84,7 +84,7 @@ class Call:
     body: bytes = b""
 
     def now(self) -> datetime:
-        """Lab time of the caller's organisation."""
+        """Lab time of the caller's organization."""
         return self.lab.clock.now(self.who.org_id)
 
     def service_header(self, suffix: str) -> str | None:
@@ -144,7 +144,7 @@ def read_integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> i
 
 
 def require_owned(db: Db, call: Call, table: str, key: str | None, what: str, *, by: str = "id") -> Row:
-    """The caller's organisation's row with this key; the 404 does not reveal what exists elsewhere."""
+    """The caller's organization's row with this key; the 404 does not reveal what exists elsewhere."""
     sql = f"SELECT * FROM {table} WHERE {by} = ? AND org_id = ?"  # noqa: S608 - own names
     row = db.one(sql, key, call.who.org_id)
     if row is None:
@@ -153,5 +153,5 @@ def require_owned(db: Db, call: Call, table: str, key: str | None, what: str, *,
 
 
 def experiment_of(db: Db, call: Call) -> Row:
-    """The caller's organisation's experiment that the path names."""
+    """The caller's organization's experiment that the path names."""
     return require_owned(db, call, "experiments", uuid_or_none(call.path["experiment_id"]), "experiment")

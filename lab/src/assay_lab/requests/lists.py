@@ -28,7 +28,7 @@ class Listing:
     search: tuple[str, ...] = ()  # SQL of the columns that `search` looks into
     plain: tuple[str, ...] = ()  # columns that also have a plain query parameter, as in `status=done`
     order: str = "{table}.created_at DESC, {table}.seq DESC"  # without `sort`
-    by_org: bool = True  # whether rows belong to organisations
+    by_org: bool = True  # whether rows belong to organizations
     select: str = "*"
 
     @property

@@ -47,7 +47,7 @@ class LabCore:
         self.lab.store.close()
 
     def clear_faults(self, organization_id: str | None = None) -> None:
-        """Drop all faults, of routes, webhooks and payments, or those of one organisation."""
+        """Drop all faults, of routes, webhooks and payments, or those of one organization."""
         self.faults.clear(organization_id)
         self.webhook_faults.clear(organization_id)
         self.lab.payment_faults.clear(organization_id)

@@ -1,4 +1,4 @@
-"""Fills and empties a lab: the catalog, organisations with their tokens, and many experiments at once for load tests."""
+"""Fills and empties a lab: the catalog, organizations with their tokens, and many experiments at once for load tests."""
 
 import uuid
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """An organisation and its tokens, which cannot be read again."""
+    """An organization and its tokens, which cannot be read again."""
 
     organization_id: str
     member_token: str = field(repr=False)
@@ -42,7 +42,7 @@ class Seeded:
 
 
 def start_lab(lab: Lab) -> Seeded:
-    """Load the catalog, and give the default organisation tokens for this start of the lab."""
+    """Load the catalog, and give the default organization tokens for this start of the lab."""
     with lab.store.transaction() as db:
         _load_catalog(lab, db)
         row = db.one("SELECT id FROM organizations WHERE slug = ?", DEFAULT_SLUG)
@@ -56,7 +56,7 @@ def start_lab(lab: Lab) -> Seeded:
 
 
 def add_organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None) -> Seeded:
-    """A further organisation with its own clock and tokens; 400 for a bad slug or policy, 409 for a taken slug."""
+    """A further organization with its own clock and tokens; 400 for a bad slug or policy, 409 for a taken slug."""
     if not slug.isascii() or not slug.isalnum() or slug != slug.lower():
         raise Refusal(400, "slug: lower-case letters and digits only")
     unknown = set(policy or ()) - set(PaymentMethod)
@@ -70,7 +70,7 @@ def add_organization(lab: Lab, slug: str, name: str, policy: list[str] | None = 
 
 
 def make_email(role: str, slug: str = DEFAULT_SLUG) -> str:
-    """Address of the user of this role that an organisation begins with."""
+    """Address of the user of this role that an organization begins with."""
     return f"{role}@{slug}.example"
 
 

@@ -137,7 +137,7 @@ class Edge:
         return exchange.fault
 
     async def _find_caller(self, exchange: _Exchange) -> None:
-        """Read the token before the service does, for what affects one organisation only."""
+        """Read the token before the service does, for what affects one organization only."""
         authenticate = self._core.lab.tokens.authenticate
         try:
             who = await run_in_threadpool(authenticate, exchange.header("authorization"))

@@ -68,7 +68,7 @@ class Attempt:
 
 
 def find_signing_secret(lab: Lab, db: Db, experiment: Row, webhook: Row | None) -> Signing:
-    """The experiment's secret, else the organisation's, else the deployment's (contract 6, rule 2)."""
+    """The experiment's secret, else the organization's, else the deployment's (contract 6, rule 2)."""
     if experiment["webhook_secret"]:
         return Signing(experiment["webhook_secret"], "experiment", None)
     secret, replaced = organization_secret(db, experiment["org_id"], webhook)
@@ -78,9 +78,9 @@ def find_signing_secret(lab: Lab, db: Db, experiment: Row, webhook: Row | None) 
 
 
 def organization_secret(db: Db, org_id: str, webhook: Row | None) -> tuple[str | None, str | None]:
-    """The organisation's secret for a webhook, and the one with which it signed before.
+    """The organization's secret for a webhook, and the one with which it signed before.
 
-    In order: the webhook's own, the one seeded for the organisation, that of its oldest enabled webhook with one.
+    In order: the webhook's own, the one seeded for the organization, that of its oldest enabled webhook with one.
     """
     replaced = webhook["replaced_secret"] if webhook else None
     if webhook is not None and webhook["secret"]:

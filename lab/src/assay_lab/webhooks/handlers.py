@@ -1,4 +1,4 @@
-"""The organisation's webhooks: destinations for experiments without one of their own (service shapes).
+"""The organization's webhooks: destinations for experiments without one of their own (service shapes).
 
 The secret is never returned. Header values may be credentials: a caller that may change a webhook gets them, a reader
 gets a mask. No host is looked up: a name that resolves to a private address passes.

@@ -48,7 +48,7 @@ def add_delivery(
 
 
 def list_organizations(db: Db) -> list[str]:
-    """The organisations with deliveries that become due with time alone."""
+    """The organizations with deliveries that become due with time alone."""
     return db.column("SELECT DISTINCT org_id FROM outbox WHERE held IN ('', 'time')")
 
 
@@ -85,7 +85,7 @@ def hold_delivery(db: Db, row: Row, kind: Held, until: datetime | None) -> None:
 
 
 def release_deliveries(db: Db, org_id: str, now: datetime, *, experiment_id: str | None = None) -> int:
-    """Free all held rows of an organisation, or of one experiment, to be sent now; how many."""
+    """Free all held rows of an organization, or of one experiment, to be sent now; how many."""
     return db.run(
         "UPDATE outbox SET held = '', due_at = ? WHERE held <> '' AND org_id = ? AND (? IS NULL OR experiment_id = ?)",
         now,

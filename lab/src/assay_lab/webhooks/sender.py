@@ -1,7 +1,7 @@
 """Delivers webhooks from the durable outbox (contract 6): signed, retried, and journalled.
 
 Delivery happens outside every transaction, because receivers call the lab back before they answer. An attempt is
-recorded after it was sent: a lab that crashes in between sends it again. Every organisation has its own
+recorded after it was sent: a lab that crashes in between sends it again. Every organization has its own
 thread, so that a slow or missing receiver delays no other.
 """
 
@@ -28,7 +28,7 @@ _OK: Final = range(HTTPStatus.OK, HTTPStatus.MULTIPLE_CHOICES)
 
 
 class Sender:
-    """Sends what is due, per organisation one at a time, and per experiment and destination in order."""
+    """Sends what is due, per organization one at a time, and per experiment and destination in order."""
 
     def __init__(self, lab: Lab, faults: FaultList[WebhookFault]) -> None:
         self._lab = lab

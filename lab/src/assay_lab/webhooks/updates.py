@@ -84,7 +84,7 @@ def move_experiment(
 
 
 def list_updates(call: Call) -> Answer:
-    """GET /updates: the whole organisation's feed, newest first."""
+    """GET /updates: the whole organization's feed, newest first."""
     return lists.make_page(call, LISTING, _view_item)
 
 

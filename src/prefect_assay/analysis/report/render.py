@@ -179,7 +179,7 @@ def _account_rows(contents: CampaignContents) -> Iterator[tuple[str, str]]:
     optional = {
         "Owner": terms.owner,
         "Purchase order": terms.purchase_order,
-        "Cost centre": terms.cost_centre,
+        "Cost center": terms.cost_centre,
         "Asked for by": asked_by,
         "Without asking": f"up to {usd(terms.per_campaign_cents)}: {started.approved_by}"
         if started.approved_by

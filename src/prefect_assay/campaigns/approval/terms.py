@@ -10,7 +10,7 @@ from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.service.words import describe_mode, describe_organisation
 
 LOOK_AGAIN: Final = "look_again"
-# Another service, organisation or archive has another, empty ledger: everything would be ordered anew.
+# Another service, organization or archive has another, empty ledger: everything would be ordered anew.
 _IDENTITY: Final = ("service", "organisation", "simulated", "archive_id")
 _PAYMENT: Final = ("payment_method", "wallet", "payees")
 _WORDS: Final = {
@@ -44,7 +44,7 @@ def terms_question(campaign_id: str, recorded: Terms, present: Terms) -> Questio
     named = ", ".join(facts)
     if is_another_ledger(recorded, present):
         reason = (
-            "The campaign's orders are in the ledger of its own service, organisation and archive. Put the account back as "
+            "The campaign's orders are in the ledger of its own service, organization and archive. Put the account back as "
             "it was. To order there, start a campaign under another id."
         )
         choices = {
@@ -88,7 +88,7 @@ def identify_account(
     *,
     is_simulated: bool,
 ) -> AccountIdentity:
-    """The identity of an account, at the service and for the organisation that its token has named, by its id."""
+    """The identity of an account, at the service and for the organization that its token has named, by its id."""
     return AccountIdentity(
         service=service,
         organisation=organisation,
@@ -97,7 +97,7 @@ def identify_account(
         account_name=account.name,
         owner=account.owner,
         purchase_order=account.purchase_order,
-        cost_centre=account.cost_centre,
+        cost_centre=account.cost_center,
     )
 
 

@@ -228,5 +228,5 @@ def _scrub_secrets(delivery: Delivery, secrets: Iterable[str]) -> Delivery:
 
 
 def _order_of(order_key: str) -> str | None:
-    """Return the order of an address; None for an organisation's, which gets the updates of every order."""
+    """Return the order of an address; None for an organization's, which gets the updates of every order."""
     return None if ORGANISATION_KEY.fullmatch(order_key) else order_key

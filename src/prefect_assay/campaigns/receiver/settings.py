@@ -71,7 +71,7 @@ class ReceiverSettings(BaseSettings):
     max_waiting_per_order: int = Field(
         default=10,
         gt=0,
-        description="How many of them may be of one order; more get 503 at once. An organisation's address has no "
+        description="How many of them may be of one order; more get 503 at once. An organization's address has no "
         "such bound.",
     )
     status: bool = Field(

@@ -94,7 +94,7 @@ class _Reader:
             try:
                 if normalize_address(credentials.base_url) not in services:
                     continue
-                open_ledgers(credentials, archive)  # refuses the token of another organisation
+                open_ledgers(credentials, archive)  # refuses the token of another organization
                 with credentials.get_client() as service:
                     checks = check_orders(logs, service)
                 return replace(

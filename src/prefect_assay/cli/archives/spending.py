@@ -59,7 +59,7 @@ class OrderLine:
     organisation: str | None
     owner: str | None
     purchase_order: str | None
-    cost_centre: str | None
+    cost_center: str | None
     requested_by: str | None
     approved_by: str | None
     approved_how: str | None
@@ -206,7 +206,7 @@ def _make_line(ledger: OrderLedger, starts: Mapping[str, Started]) -> OrderLine:
         organisation=terms.organisation if terms else None,
         owner=terms.owner if terms else None,
         purchase_order=terms.purchase_order if terms else None,
-        cost_centre=terms.cost_centre if terms else None,
+        cost_center=terms.cost_centre if terms else None,
         requested_by=(approved and approved.requester) or (started.requester if started else None),
         approved_by=approved.approver if approved else None,
         approved_how=approved.how if approved else None,

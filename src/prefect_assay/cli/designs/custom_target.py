@@ -65,7 +65,7 @@ def request_target(
 
 
 def show_requests(request_id: str | None, *, account: str | None, as_json: bool) -> None:
-    """Print one request, or all of the organisation: the decision, its reason, and how to measure against the target.
+    """Print one request, or all of the organization: the decision, its reason, and how to measure against the target.
 
     Raises:
         NotFound: there is no such request.

@@ -131,8 +131,8 @@ def init(
     purchase_order: Annotated[
         str | None, typer.Option(help="Purchase order number, for your finance; `none` removes it.")
     ] = None,
-    cost_centre: Annotated[
-        str | None, typer.Option(help="Cost centre, for your finance; `none` removes it.")
+    cost_center: Annotated[
+        str | None, typer.Option(help="Cost center, for your finance; `none` removes it.")
     ] = None,
     forms: Annotated[
         bool | None,
@@ -159,7 +159,7 @@ def init(
                 receiver=receiver,
                 owner=owner,
                 purchase_order=purchase_order,
-                cost_centre=cost_centre,
+                cost_center=cost_center,
                 forms=forms,
             )
         )

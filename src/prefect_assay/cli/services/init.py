@@ -65,7 +65,7 @@ class Answers:
     receiver: str | None
     owner: str | None
     purchase_order: str | None
-    cost_centre: str | None
+    cost_center: str | None
     forms: bool | None
 
 
@@ -101,7 +101,7 @@ def run_init(answers: Answers) -> None:
         purchase_order=_ask_optional(
             answers.purchase_order, "Purchase order number", saved.purchase_order if saved else None
         ),
-        cost_centre=_ask_optional(answers.cost_centre, "Cost centre", saved.cost_centre if saved else None),
+        cost_center=_ask_optional(answers.cost_center, "Cost center", saved.cost_center if saved else None),
     )
     changes = save_account(account, answers.name)
     with api_errors():

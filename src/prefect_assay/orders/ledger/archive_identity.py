@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from prefect_assay.archive.layout import IDENTITY_FOLDER
 from prefect_assay.archive.store import Store, join_key
-from prefect_assay.errors import OtherOrganisation
+from prefect_assay.errors import OtherOrganization
 from prefect_assay.orders.ledger.log import Log, Record
 
 
@@ -28,7 +28,7 @@ _RECORDS: Final[TypeAdapter[Bound]] = TypeAdapter(Bound)
 
 
 class Identity:
-    """The addresses that an archive knows, with the organisation and the log of each."""
+    """The addresses that an archive knows, with the organization and the log of each."""
 
     def __init__(self, store: Store, root: str) -> None:
         folder = join_key(root, IDENTITY_FOLDER)
@@ -48,10 +48,10 @@ class Identity:
     ) -> Bound:
         """The record of an address, made at its first use; `name` is the folder of a log that no address has yet.
 
-        Another address of the same organisation has the same log. An organisation that the service names later is noted.
+        Another address of the same organization has the same log. An organization that the service names later is noted.
 
         Raises:
-            OtherOrganisation: the log is another organisation's.
+            OtherOrganization: the log is another organization's.
         """
         while True:
             records = self.read()
@@ -59,10 +59,10 @@ class Identity:
             if known is not None and organisation in {None, known.organisation}:
                 return known
             if known is not None and known.organisation is not None:
-                raise OtherOrganisation(
-                    f"the credentials belong to organisation {organisation} at {service}, and the log {self.location} to "
-                    f"organisation {known.organisation}; nothing is ordered or paid. Put a token of that organisation into "
-                    "the credentials block, or make it the active one in the portal. For another organisation use an archive "
+                raise OtherOrganization(
+                    f"the credentials belong to organization {organisation} at {service}, and the log {self.location} to "
+                    f"organisation {known.organisation}; nothing is ordered or paid. Put a token of that organization into "
+                    "the credentials block, or make it the active one in the portal. For another organization use an archive "
                     "block with another prefix"
                 )
             same = (record.log for record in records if organisation and record.organisation == organisation)

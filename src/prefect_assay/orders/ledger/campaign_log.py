@@ -47,7 +47,7 @@ class StartedKind(StrEnum):
 class Terms(StoredModel):
     """What a campaign was started under. Amounts are US cents without VAT.
 
-    The first group is its identity: another service, organisation or archive would hold another, empty ledger. The
+    The first group is its identity: another service, organization or archive would hold another, empty ledger. The
     second names the account. A difference in the third group is a question to a person. The caps of the last may only
     fall.
     """

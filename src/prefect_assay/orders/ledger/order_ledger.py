@@ -249,14 +249,14 @@ class OrderLedger:
 
 
 class Ledgers:
-    """All logs of one organisation, the `account`, in one archive.
+    """All logs of one organization, the `account`, in one archive.
 
     `open` finds the account that a service's address has in an archive.
     """
 
     @classmethod
     def list_all(cls, store: Store, prefix: str) -> "list[Ledgers]":
-        """The ledgers of every organisation in an archive."""
+        """The ledgers of every organization in an archive."""
         root = join_key(safe_prefix(prefix), LEDGERS_FOLDER)
         names = sorted(name for name in store.folders(root) if name not in NO_LEDGERS)
         return [cls(store, prefix, name, log=name) for name in names]
@@ -270,10 +270,10 @@ class Ledgers:
         organisation: str | None,
         organisation_name: str | None = None,
     ) -> "Ledgers":
-        """The ledgers of a service's address, with the organisation that the service names, or None if it names none.
+        """The ledgers of a service's address, with the organization that the service names, or None if it names none.
 
         Raises:
-            OtherOrganisation: the address was first used for another organisation.
+            OtherOrganization: the address was first used for another organization.
         """
         account = organisation or service
         identity = Identity(store, join_key(safe_prefix(prefix), LEDGERS_FOLDER))
