@@ -22,11 +22,11 @@ def show_problems(*, as_json: bool) -> None:
     now = datetime.now(UTC)
     with api_errors(), get_client(sync_client=True) as client:
         swept = read_saved(client).swept
-        away = [
+        unreachable = [
             report_receiver_unreachable(name, f"the receiver of {name} does not answer: {why}", now)
             for name, why in silent_receivers(client)
         ]
-        problems = [*away, *list_problems(client, now)]
+        problems = [*unreachable, *list_problems(client, now)]
         money = read_open_money(client)
     if as_json:
         shown = {
