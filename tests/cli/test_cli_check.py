@@ -39,6 +39,7 @@ from prefect_assay.cli.services.receiver import correct_lab_endpoints, receiver_
 from prefect_assay.cli.services.receiver_address import record_address
 from prefect_assay.cli.services.saved_blocks import save_account
 from prefect_assay.cli.services.signing_keys import signing_keys
+from prefect_assay.service.client.http.exchange import RetryPolicy
 from support.webhooks.deliveries import SIGNING_KEY
 from support.webhooks.receiver_place import running
 
@@ -56,6 +57,13 @@ def server():
 
     with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
         yield client
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    """A client repeats what failed at once."""
+    delay = RetryPolicy.delay
+    monkeypatch.setattr(RetryPolicy, "delay", lambda *args: None if delay(*args) is None else 0.0)
 
 
 @pytest.fixture
