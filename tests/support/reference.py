@@ -50,7 +50,8 @@ def _list_fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str
     for name, field in model.model_fields.items():
         kind = field.annotation
         if prefix or model not in _OPTIONS.values() or not _is_model(kind):
-            yield f"`{prefix}{name}`", (field.description or "") + _default(field.default)
+            required = " Required." if field.is_required() else ""
+            yield f"`{prefix}{name}`", (field.description or "") + required + _default(field.default)
         else:
             yield from _list_fields(kind, f"{name}.")
 
