@@ -28,4 +28,4 @@ def describe_mode(*, is_simulated: bool) -> str:
 
 def describe_organisation(organisation_id: str | None, name: str | None) -> str:
     """An organization as people know it: by its name, else by its id."""
-    return f"organisation {clean_text(name or '').strip() or organisation_id or 'not named'}"
+    return f"organization {clean_text(name or '').strip() or organisation_id or 'not named'}"

@@ -205,7 +205,7 @@ def test_a_table_without_the_wanted_header_gives_its_titles():
 @pytest.mark.parametrize("module", ["python_calamine", "pyarrow"])
 def test_a_missing_extra_is_named(module, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(UnreadableFile, match=r"prefect-assay\[(spreadsheets|parquet)\]"):
+    with pytest.raises(UnreadableFile, match=r"the extra `(spreadsheets|parquet)`"):
         list(read_table(parquet() if module == "pyarrow" else workbook(s=[TITLES])).rows)
 
 

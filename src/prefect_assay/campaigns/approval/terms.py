@@ -15,7 +15,7 @@ _IDENTITY: Final = ("service", "organisation", "simulated", "archive_id")
 _PAYMENT: Final = ("payment_method", "wallet", "payees")
 _WORDS: Final = {
     "service": "service",
-    "organisation": "organisation",
+    "organisation": "organization",
     "simulated": "live or simulated",
     "archive_id": "archive",
     "payment_method": "payment method",

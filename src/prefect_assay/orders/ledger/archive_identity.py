@@ -61,7 +61,7 @@ class Identity:
             if known is not None and known.organisation is not None:
                 raise OtherOrganization(
                     f"the credentials belong to organization {organisation} at {service}, and the log {self.location} to "
-                    f"organisation {known.organisation}; nothing is ordered or paid. Put a token of that organization into "
+                    f"organization {known.organisation}; nothing is ordered or paid. Put a token of that organization into "
                     "the credentials block, or make it the active one in the portal. For another organization use an archive "
                     "block with another prefix"
                 )

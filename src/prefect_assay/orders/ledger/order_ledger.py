@@ -177,7 +177,7 @@ class OrderLedger:
             if ledgers.folder != self.ledgers.folder and ledger.read().placed:
                 raise OrderNotVisible(
                     f"order {self.order_key} is in another log of this archive, {ledger.location}: for another "
-                    "organisation, or under another address of the service; nothing is ordered or paid again. Put the "
+                    "organization, or under another address of the service; nothing is ordered or paid again. Put the "
                     "earlier token and address back into the credentials block and run it again"
                 )
 
