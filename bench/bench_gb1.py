@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
 from prefect_assay.analysis.selection import make_history, select_designs
-from prefect_assay.designs import read_pool
+from prefect_assay.designs.read import read_pool
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.service.models.sequences import Pool
 

@@ -19,7 +19,7 @@ from Bio import SeqIO
 from Bio.SeqIO.FastaIO import SimpleFastaParser
 from figures import Growth, Ratio, report
 
-from prefect_assay.designs import read_pool, read_sequences
+from prefect_assay.designs.read import read_pool, read_sequences
 
 RESIDUES = 200
 WIDTH = 60

@@ -23,7 +23,7 @@ from figures import Growth, Ratio, report
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
 from prefect_assay.analysis.selection import History, make_history, select_designs
-from prefect_assay.designs import read_pool
+from prefect_assay.designs.read import read_pool
 from prefect_assay.designs.selection import SelectionPolicy, SelectionSettings
 
 RESIDUES, FAMILY, HISTORY, BOUGHT = 100, 200, 480, 96

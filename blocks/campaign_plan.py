@@ -1,19 +1,15 @@
 """The plan of a campaign from checked designs, for flows, commands and the job block. Pure."""
 
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
-from prefect_assay.designs import (
-    campaign_digest,
-    check_spec,
-    kept_attributes,
-    order_lines,
-    refuse_target,
-    split_into_batches,
-)
+from prefect_assay.designs.campaign import campaign_digest, kept_attributes, split_into_batches
+from prefect_assay.designs.chains import refuse_target
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.report import order_lines
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.orders.identity import order_key
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec, Target
+from prefect_assay.service.models.spec_rules import check_spec
 
 
 def split_into_experiments(

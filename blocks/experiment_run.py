@@ -26,7 +26,7 @@ from prefect_assay.blocks.campaign_plan import split_into_experiments
 from prefect_assay.blocks.deployment_runs import deployment_of, start_run
 from prefect_assay.blocks.experiment_job import AssayExperiment, in_loop_or_not
 from prefect_assay.blocks.order_ledger import open_ledgers
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, NotReady, Overdue
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState

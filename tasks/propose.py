@@ -11,8 +11,8 @@ from typing import Any, Final
 from prefect import task
 
 from prefect_assay.analysis.results import DesignSummary
-from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import PARENT_COLUMNS, Candidate
+from prefect_assay.designs.proposed import pool_of
 from prefect_assay.errors import ConfigurationError, DesignerFailed
 from prefect_assay.tasks.retry_policies import ONCE
 

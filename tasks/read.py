@@ -5,8 +5,8 @@ from prefect import task
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.blocks.campaign_plan import split_into_experiments
-from prefect_assay.designs import is_pasted, read_sequences
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
+from prefect_assay.designs.read import is_pasted, read_sequences
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, Target

@@ -12,8 +12,8 @@ from typing import Final
 from assay_lab.measure import gb1
 from prefect_assay.analysis.results import DesignSummary
 from prefect_assay.analysis.selection import make_history, select_designs
-from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.service.models.sequences import Pool
 

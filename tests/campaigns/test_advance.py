@@ -16,7 +16,7 @@ from prefect_assay.campaigns.approval import questions as questions_module
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.play import Campaign, CampaignLook, look_at_orders
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import PaymentsDisabled, ServiceUnavailable
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.payments import settle

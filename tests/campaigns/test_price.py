@@ -10,7 +10,7 @@ from prefect_assay.campaigns.approval import price as price_module
 from prefect_assay.campaigns.approval.price import approve_orders
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import ApprovalRejected, BudgetExceeded, ConfigurationError
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger.campaign_log import CLOSED, Started, StartedKind

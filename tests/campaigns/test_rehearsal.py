@@ -16,8 +16,8 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
 )
 from prefect_assay.campaigns.rehearsal import _describe_limit, make_bundle, rehearse_account
-from prefect_assay.designs import read_sequences
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.drift.fields import FieldState
 from prefect_assay.service.models.experiment import CreateRequest

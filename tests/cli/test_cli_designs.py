@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs.read import read_sequences
 from support.command import command
 
 POOL = "name,sequence,method,ipTM\n" + "".join(

@@ -5,7 +5,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.designs import campaign_digest, kept_attributes, read_sequences, split_into_batches
+from prefect_assay.designs.campaign import campaign_digest, kept_attributes, split_into_batches
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.orders.identity import order_key
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec

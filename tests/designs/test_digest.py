@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from prefect_assay.designs import campaign_digest, read_sequences
+from prefect_assay.designs.campaign import campaign_digest
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import ExperimentType, Method
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from prefect_assay.designs import design_warnings
-from prefect_assay.designs.liabilities import LONGEST, SHORTEST
+from prefect_assay.designs.liabilities import LONGEST, SHORTEST, design_warnings
 
 PLAIN = "MKVLAAEIEKWLEEAKKLIEEAKKLAEEGRLE"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prefect_assay.designs import read_sequences
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import InvalidSequences
 
 PROTEIN = """\

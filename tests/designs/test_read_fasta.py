@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.designs import pool_of, read_sequences
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.proposed import pool_of
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import InvalidSequences
 
 DATA = Path(__file__).parent / "data"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.designs import read_pool, read_sequences
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.read import read_pool, read_sequences
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS
 

@@ -11,7 +11,8 @@ import pytest
 from moto import mock_aws
 
 from prefect_assay.archive.sources import list_files
-from prefect_assay.designs import read, read_sequences
+from prefect_assay.designs import read
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
 from support.archive.refusing_s3 import refusing_server
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.designs import order_lines, read_sequences
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.read import read_sequences
+from prefect_assay.designs.report import order_lines
 from prefect_assay.errors import InvalidSequences
 
 DATA = Path(__file__).parent / "data"

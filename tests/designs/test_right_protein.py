@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.designs import choices_csv, order_lines, read_pool, read_sequences, refuse_target
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.chains import refuse_target
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.proposed import choices_csv
+from prefect_assay.designs.read import read_pool, read_sequences
+from prefect_assay.designs.report import order_lines
 from prefect_assay.designs.selection import Choice
 from prefect_assay.errors import InvalidSequences
 

@@ -1,7 +1,8 @@
 """The local rules refuse exactly what the lab refuses, as far as that does not take the catalog."""
 
 from lab_support.core import PRICED
-from prefect_assay.designs import read_sequences, split_into_batches
+from prefect_assay.designs.campaign import split_into_batches
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from support.fuzz.specs import SpecFuzz, judged

@@ -2,10 +2,10 @@ import math
 
 import pytest
 
-from prefect_assay.designs import check_spec
 from prefect_assay.service.assays import BINDING_TYPES, METHOD_TYPES
 from prefect_assay.service.models.sequences import Batch, ProteinSequence
 from prefect_assay.service.models.spec import Assay, ExperimentSpec, SequenceValue
+from prefect_assay.service.models.spec_rules import check_spec
 from prefect_assay.service.models.vocabulary import ExperimentType, Method
 
 TARGET = "a152981a-9bee-5f99-8978-d6ebfda0b88f"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.designs import split_into_batches
+from prefect_assay.designs.campaign import split_into_batches
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay

@@ -31,8 +31,8 @@ from prefect_assay.campaigns.loops import loop as loop_files
 from prefect_assay.campaigns.loops import play as loop_module
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
-from prefect_assay.designs import read_sequences
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import (
     ApprovalExpired,

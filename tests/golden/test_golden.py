@@ -28,7 +28,8 @@ from prefect_assay.archive.layout import (
     safe_path,
     version_of,
 )
-from prefect_assay.designs import read_sequences, split_into_batches
+from prefect_assay.designs.campaign import split_into_batches
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.service.models.vocabulary import ExperimentType
 from support.golden.make import PLAIN_CPU, designs_of
 

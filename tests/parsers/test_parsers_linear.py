@@ -7,7 +7,7 @@ import pytest
 
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.requests import filters
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import AssayError
 from prefect_assay.service.client.http.failures import problem_of
 from prefect_assay.service.client.http.request import Answer

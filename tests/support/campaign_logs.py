@@ -8,7 +8,8 @@ from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.plans import fix_plan
 from prefect_assay.archive.store import Store
-from prefect_assay.designs import read_sequences, split_into_batches
+from prefect_assay.designs.campaign import split_into_batches
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger import Ledgers, OrderLedger

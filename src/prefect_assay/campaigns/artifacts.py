@@ -32,7 +32,7 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.campaigns.approval.purchase_text import price_markdown, purchase_markdown
 from prefect_assay.campaigns.events import emit_fact, kinds
 from prefect_assay.campaigns.flow_results import CampaignReport, LoopReport
-from prefect_assay.designs import design_warnings
+from prefect_assay.designs.liabilities import design_warnings
 from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
 from prefect_assay.orders.job import Order, Payment, PaymentState
 from prefect_assay.orders.payments.reconciliation import PaymentStatus

@@ -12,9 +12,10 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_of_address
 from prefect_assay.campaigns.loops import LoopLog, of_designs_address
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.designs import design_warnings, is_pasted, order_lines
+from prefect_assay.designs.liabilities import design_warnings
 from prefect_assay.designs.options import ReadingOptions
-from prefect_assay.designs.read import PASTED
+from prefect_assay.designs.read import PASTED, is_pasted
+from prefect_assay.designs.report import order_lines
 from prefect_assay.errors import ArchiveError
 from prefect_assay.foreign_text import clean_text
 from prefect_assay.service.models.sequences import Sequences

@@ -25,7 +25,8 @@ from prefect_assay.blocks.order_ledger import organisation_of
 from prefect_assay.campaigns.approval.terms import AccountIdentity, identify_account
 from prefect_assay.campaigns.problems.find import expiring_token
 from prefect_assay.campaigns.problems.problem import AlertLimits
-from prefect_assay.designs import refuse_target, split_into_batches
+from prefect_assay.designs.campaign import split_into_batches
+from prefect_assay.designs.chains import refuse_target
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import (
     AccessError,

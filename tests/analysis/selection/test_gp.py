@@ -10,8 +10,8 @@ import pytest
 from prefect_assay.analysis.results import DesignSummary, Outcome
 from prefect_assay.analysis.selection import make_history, select_designs
 from prefect_assay.analysis.selection.features import count_triplets
-from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import InputError, InvalidSequences
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from prefect_assay.analysis.selection import History, select_designs
 from prefect_assay.analysis.selection.identity import Clusters, count_edits
-from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 
 WORDS = st.text("ACD", max_size=14)

@@ -17,9 +17,10 @@ from prefect_assay.analysis.selection import (
     read_history,
     select_designs,
 )
-from prefect_assay.designs import choices_csv, pool_of, read_pool, read_sequences
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.proposed import choices_csv, pool_of
+from prefect_assay.designs.read import read_pool, read_sequences
 from prefect_assay.designs.scores import score_direction
 from prefect_assay.designs.selection import Fate, SelectionPolicy, SelectionSettings
 from prefect_assay.errors import ConfigurationError, InputError, InvalidSequences

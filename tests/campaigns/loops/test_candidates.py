@@ -13,8 +13,8 @@ from prefect_assay.archive import LocalStore, verify_versions
 from prefect_assay.archive.layout import is_table, safe_name
 from prefect_assay.campaigns.loops import LoopLog, RoundFixed
 from prefect_assay.campaigns.loops.candidates import update_candidates, write_round
-from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import KeptFates, SelectionSettings
 from prefect_assay.errors import ArchiveError
 from support.archive.campaigns import archive_rows, row

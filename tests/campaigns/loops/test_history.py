@@ -19,8 +19,8 @@ from prefect_assay.campaigns.loops import (
     proposals,
     with_newest_tables,
 )
-from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import DesignerFailed
 from prefect_assay.orders.ledger import Ledgers

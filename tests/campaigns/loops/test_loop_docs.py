@@ -7,8 +7,9 @@ import pytest
 
 from prefect_assay.analysis.results import DesignSummary
 from prefect_assay.campaigns.loops import Stop, StopRules
-from prefect_assay.designs import pool_of, read_sequences
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.proposed import pool_of
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.tasks.propose import _read_candidate
 
 PAGE = (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.blocks import AssayCredentials, LocalArchive
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.identity import experiment_name
 from prefect_assay.orders.job import Payment, PaymentState

@@ -10,8 +10,8 @@ from prefect_assay.analysis.results.tables import write_summary_json
 from prefect_assay.analysis.selection import History, select_designs
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.campaigns.loops import LoopLog, RoundEnded, RoundFixed
-from prefect_assay.designs import read_pool
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.read import read_pool
 from prefect_assay.designs.selection import KeptFates, SelectionSettings
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.requests.core import Call
 from lab_support.core import lab_core
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import InvalidSequences, MalformedDelivery, SignatureError
 from prefect_assay.service.client.http.failures import problem_of, retry_after
 from prefect_assay.service.client.http.request import Answer

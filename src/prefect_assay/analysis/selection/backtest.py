@@ -25,8 +25,8 @@ from prefect_assay.analysis.selection.history import History
 from prefect_assay.analysis.selection.identity import count_edits, number_families
 from prefect_assay.analysis.selection.targets import take_results_of_target
 from prefect_assay.analysis.threads import use_one_thread
-from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import (
     Aim,
     SelectionPolicy,

@@ -22,8 +22,8 @@ from prefect_assay.analysis.selection.identity import Clusters
 from prefect_assay.analysis.selection.ranking import Ranking, rank_at_random, rank_by_score
 from prefect_assay.analysis.selection.targets import take_results_of_target
 from prefect_assay.analysis.threads import use_one_thread
-from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import METHOD, Candidate
+from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import (
     FATES,
     Choice,

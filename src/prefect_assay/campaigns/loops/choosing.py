@@ -9,7 +9,7 @@ from prefect_assay.campaigns.loops.history import loop_history
 from prefect_assay.campaigns.loops.loop import Loop
 from prefect_assay.campaigns.loops.loop_log import PoolFile, RoundFixed
 from prefect_assay.campaigns.loops.rules import Stop, count_affordable
-from prefect_assay.designs import split_into_batches
+from prefect_assay.designs.campaign import split_into_batches
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Choice, KeptFates, Selection
 from prefect_assay.errors import InvalidSpec

@@ -24,8 +24,8 @@ from prefect_assay.campaigns.loops.loop import Loop, Waiting, pause_after
 from prefect_assay.campaigns.loops.loop_log import LoopLog, PoolFile
 from prefect_assay.campaigns.runs.tags import LOOP_TAG, tag_values
 from prefect_assay.campaigns.runs.wake import wake_runs
-from prefect_assay.designs import read_pool
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.read import read_pool
 from prefect_assay.errors import ConfigurationError, DesignerFailed, shorten
 
 WRITES_TO: Final = "candidates"  # the parameter with the address

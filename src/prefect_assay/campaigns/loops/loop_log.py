@@ -20,9 +20,10 @@ from pydantic import AwareDatetime, Field, TypeAdapter
 
 from prefect_assay.archive.layout import LOOPS_FOLDER, safe_name, safe_prefix
 from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key, save_chunks
-from prefect_assay.designs import pool_of, read_pool, read_sequences
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
+from prefect_assay.designs.proposed import pool_of
+from prefect_assay.designs.read import read_pool, read_sequences
 from prefect_assay.designs.selection import Choice, KeptFates
 from prefect_assay.errors import ArchiveError, ConfigurationError
 from prefect_assay.orders.ledger.log import Log, Record

@@ -25,7 +25,8 @@ from prefect_assay.campaigns.loops.files import (
 from prefect_assay.campaigns.loops.history import loop_history, with_newest_tables
 from prefect_assay.campaigns.loops.loop import Loop, Waiting, pause_after
 from prefect_assay.campaigns.loops.loop_log import Round, RoundFixed
-from prefect_assay.designs import pool_of, read_pool
+from prefect_assay.designs.proposed import pool_of
+from prefect_assay.designs.read import read_pool
 from prefect_assay.errors import DesignerFailed, InvalidSequences
 from prefect_assay.tasks.propose import is_function, propose_designs
 

@@ -9,8 +9,8 @@ from prefect_assay.cli.campaigns.purchase import show_purchase
 from prefect_assay.cli.designs.check import check_locally, read_file, warnings_of
 from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.cli.prefect_api import saved_account
-from prefect_assay.designs import order_lines
 from prefect_assay.designs.options import CampaignOptions
+from prefect_assay.designs.report import order_lines
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay

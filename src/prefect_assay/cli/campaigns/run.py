@@ -25,8 +25,8 @@ from prefect_assay.cli.prefect_api import (
     run_url,
     start_temporary_server,
 )
-from prefect_assay.designs import is_pasted
 from prefect_assay.designs.options import CampaignOptions
+from prefect_assay.designs.read import is_pasted
 from prefect_assay.errors import (
     AssayError,
     CampaignFailed,

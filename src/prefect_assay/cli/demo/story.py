@@ -24,7 +24,7 @@ from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.campaigns.status import Progress
 from prefect_assay.cli.archives.archive import show_report
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_demo_account
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.local.stack import LocalStack
 from prefect_assay.orders.find import find_order

@@ -8,20 +8,16 @@ from rich.table import Table
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.failures import FAILED, describe_error
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
-from prefect_assay.designs import (
-    check_spec,
-    design_warnings,
-    is_pasted,
-    order_lines,
-    read_sequences,
-    split_into_batches,
-)
+from prefect_assay.designs.campaign import split_into_batches
+from prefect_assay.designs.liabilities import design_warnings
 from prefect_assay.designs.options import ReadingOptions
-from prefect_assay.designs.read import PASTED
+from prefect_assay.designs.read import PASTED, is_pasted, read_sequences
+from prefect_assay.designs.report import order_lines
 from prefect_assay.errors import InputError, InvalidSequences, InvalidSpec
 from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.spec_rules import check_spec
 from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.service.words import in_words, many
 

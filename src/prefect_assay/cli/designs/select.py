@@ -13,8 +13,10 @@ from rich.text import Text
 from prefect_assay.analysis.selection import History, read_history, select_designs
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
-from prefect_assay.designs import choices_csv, order_lines, read_pool
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.proposed import choices_csv
+from prefect_assay.designs.read import read_pool
+from prefect_assay.designs.report import order_lines
 from prefect_assay.designs.selection import Selection, SelectionSettings
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.service.models.billing import usd
