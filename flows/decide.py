@@ -24,6 +24,7 @@ from prefect_assay.campaigns.runs.states import is_canceled_by_person
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.campaigns.stop import find_log, stop_log
 from prefect_assay.campaigns.sweep.saved_blocks import account_of, saved_archives
+from prefect_assay.designs.options import Usd, usd_to_cents
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound, shortened
 from prefect_assay.flows import form
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
@@ -63,9 +64,7 @@ def decide(
     revision: Annotated[
         int | None, Field(ge=1, le=1_000_000), form.AT_ONCE, form.title_field("Revision of the question")
     ] = None,
-    amount_cents: Annotated[
-        bounds.Cents | None, form.AT_ONCE, form.title_field("Exact amount (US cents)")
-    ] = None,
+    amount_usd: Annotated[Usd | None, form.AT_ONCE, form.title_field("Exact amount (USD)")] = None,
     experiment: Annotated[bounds.Line | None, form.AT_ONCE, form.title_field("Which experiment")] = None,
     person: Annotated[bounds.Line | None, form.AT_ONCE, form.title_field("Your name")] = None,
     account: Annotated[AssayAccount | None, form.AT_ONCE, form.title_field("Account")] = None,
@@ -78,7 +77,7 @@ def decide(
         action: the decision, or `cancel the campaign`.
         question_id: as the question's artifact names it. It may be left out where one question is open.
         revision: as the artifact names it. A question that was asked again with other figures is not answered.
-        amount_cents: the amount that the question names, exactly. Needed to approve one with an amount.
+        amount_usd: the amount that the question names, exactly. Needed to approve one with an amount.
         experiment: with `choose an experiment`, the id of the experiment, or `none`.
         person: who decides; kept in the ledger.
         account: only where the campaign's ledger names no saved account, or several archives have a campaign of this name.
@@ -95,6 +94,7 @@ def decide(
             text = place.cancel(person, _HOW)
         else:
             word = experiment if action is Action.CHOOSE else _WORDS[action]
+            amount_cents = None if amount_usd is None else usd_to_cents(amount_usd)
             text = place.answer(question_id, revision, word, amount_cents, person)
     return Completed(message=shortened(text), data=text)
 

@@ -148,7 +148,7 @@ def test_the_decision_and_how_to_answer_come_before_the_facts():
 
 def test_a_question_without_a_form_of_its_own_names_what_decide_asks_for():
     text = question_markdown("c-1", asked(price(), order_key="k"), ACCOUNT)
-    assert "`assay-decide` (question ab12, revision 2, amount 856000 cents)" in text
+    assert "`assay-decide` (question ab12, revision 2, amount 8,560.00 USD)" in text
     assert "The other orders of the campaign go on meanwhile." in text
     terms = Question.of(
         QuestionKind.TERMS, subject="Another account.", reason="Why.", choices={"approve": "a", "reject": "b"}

@@ -63,7 +63,7 @@ def begun(world, what=StartedKind.CAMPAIGN):
 
 
 def answer(written, action=Action.APPROVE, **changes):
-    fields = {"question_id": "q1", "revision": 1, "amount_cents": 90_000, "person": "Ada"}
+    fields = {"question_id": "q1", "revision": 1, "amount_usd": 900, "person": "Ada"}
     return decide(written.name, action, **fields | changes)
 
 
@@ -71,8 +71,8 @@ def test_an_answer_of_the_form_is_recorded_for_exactly_the_question(world):
     written = begun(world)
     written.ask("q1", 90_000)
     for changes, error in (
-        ({"amount_cents": 89_999}, Conflict),
-        ({"amount_cents": None}, Conflict),
+        ({"amount_usd": 899.99}, Conflict),
+        ({"amount_usd": None}, Conflict),
         ({"revision": 2}, Conflict),
         ({"revision": None}, InputError),
         ({"question_id": "q2"}, InputError),
@@ -95,7 +95,7 @@ def test_the_recorded_account_bounds_an_answer_whatever_the_form_names(world):
     generous = make_account(archive=world.archive, policy={"answer_ceiling_usd": 10**7})
     generous = save_account(generous, f"{world.name}-generous")
     with pytest.raises(InputError, match="ceiling"):
-        answer(written, amount_cents=100_001, account=generous)
+        answer(written, amount_usd=1000.01, account=generous)
 
 
 def test_a_campaign_is_canceled_from_the_form_and_found_in_the_archive_that_it_names(world, tmp_path):
@@ -191,7 +191,7 @@ def test_runs_that_have_carried_nothing_or_were_deleted_cancel_nothing(world):
 def test_the_form_offers_the_actions_and_takes_blocks_only_where_it_has_to():
     schema = parameter_schema(decide).model_dump_for_openapi()
     shown = sorted(schema["properties"], key=lambda name: schema["properties"][name]["position"])
-    assert shown[:6] == ["campaign_id", "action", "question_id", "revision", "amount_cents", "experiment"]
+    assert shown[:6] == ["campaign_id", "action", "question_id", "revision", "amount_usd", "experiment"]
     assert schema["definitions"]["Action"]["enum"] == [str(action) for action in Action]
     assert validate({"campaign_id": "c", "action": "cancel the campaign", "person": "Ada"}, schema) == []
     assert validate({"canceled_run": str(uuid4())}, schema) == []

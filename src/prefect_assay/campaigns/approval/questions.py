@@ -29,6 +29,7 @@ from prefect_assay.orders.ledger.campaign_log import (
 from prefect_assay.orders.next_action import Answerer
 from prefect_assay.orders.purchase import PurchaseSummary
 from prefect_assay.orders.question import REJECT, Question, QuestionKind
+from prefect_assay.service.models.billing import usd
 from prefect_assay.service.words import listed, many
 from prefect_assay.tasks.current_run import can_suspend
 
@@ -214,8 +215,8 @@ def question_markdown(
     if question.kind is QuestionKind.SPENDING and asked.order_key is None:
         how = "*Resume* the run"
     else:
-        cents = f", amount {question.amount_cents} cents" if question.amount_cents is not None else ""
-        how = f"Run the deployment `assay-decide` (question {asked.question_id}, revision {asked.revision}{cents})"
+        price = f", amount {usd(question.amount_cents)}" if question.amount_cents is not None else ""
+        how = f"Run the deployment `assay-decide` (question {asked.question_id}, revision {asked.revision}{price})"
     others = "Nothing is ordered" if asked.order_key is None else "The other orders of the campaign go on"
     lines = [
         f"## {make_markdown_cell(question.subject)}",

@@ -9,6 +9,7 @@ from typing import Final
 
 from prefect_assay.campaigns.problems import kinds
 from prefect_assay.campaigns.problems.problem import RUNS_MAX, AlertLimits, Problem
+from prefect_assay.designs.options import usd_to_cents
 from prefect_assay.errors import AssayError, Forbidden, Unauthorized, shortened
 from prefect_assay.orders.ledger.open_money import WORDS, OpenItem, OpenKind
 from prefect_assay.service.models.billing import usd
@@ -160,8 +161,8 @@ def unreadable_wallet(block: str, now: datetime) -> Problem:
 
 def low_wallet(block: str, cents: int, now: datetime, limits: AlertLimits) -> Iterator[Problem]:
     """A wallet with less than the limit."""
-    if cents < limits.wallet_cents:
-        text = f"wallet {block} holds {usd(cents)}, less than {usd(limits.wallet_cents)}"
+    if cents < usd_to_cents(limits.wallet_usd):
+        text = f"wallet {block} holds {usd(cents)}, less than {usd(usd_to_cents(limits.wallet_usd))}"
         yield _make_problem(kinds.WALLET_LOW, block, now, text)
 
 

@@ -5,7 +5,8 @@ from datetime import datetime
 from pydantic import AwareDatetime, Field
 
 from prefect_assay.campaigns.sweep.watermarks import OpenSum
-from prefect_assay.service.bounds import Cents, Days
+from prefect_assay.designs.options import Usd
+from prefect_assay.service.bounds import Days
 from prefect_assay.service.models.base import Model, StoredModel
 
 RUNS_MAX = 10  # names of runs that a problem keeps; a Prefect variable holds 5,000 characters
@@ -55,6 +56,6 @@ class AlertLimits(Model):
     token_days: Days = Field(
         default=14, title="Expiring token (days)", description="Days until a token of the service expires."
     )
-    wallet_cents: Cents = Field(
-        default=50_000, title="Low wallet (cents)", description="Least balance of a wallet that names a node."
+    wallet_usd: Usd = Field(
+        default=500, title="Low wallet (USD)", description="Least balance of a wallet that names a node."
     )
