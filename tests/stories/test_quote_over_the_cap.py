@@ -34,7 +34,7 @@ def test_quotes_over_the_cap_are_approved_or_rejected(world):
             "approve",
             question_id=asked.question_id,
             revision=asked.revision,
-            amount_cents=asked.question.amount_cents,
+            amount_usd=asked.question.amount_cents / 100,
         )
         campaign.rest()
 

@@ -92,7 +92,7 @@ class PurchaseSummary(StoredModel):
     simulated: bool | None
     owner: str | None = None
     purchase_order: str | None = None
-    cost_center: str | None = None
+    cost_centre: str | None = None
     requester: str | None = None
     experiments: tuple[PurchasedExperiment, ...]
     earlier: tuple[EarlierPurchase, ...] = ()

@@ -39,7 +39,6 @@ Text = Annotated[str, AfterValidator(_stored), Field(max_length=TEXT_MAX, json_s
 Residues = Annotated[str, AfterValidator(_stored), Field(max_length=RESIDUES_MAX, json_schema_extra=_PATTERN)]
 CAMPAIGN_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 CampaignId = Annotated[str, Field(max_length=60, pattern=CAMPAIGN_ID)]
-Cents = Annotated[int, Field(ge=0, le=CENTS_MAX)]
 Count = Annotated[int, Field(ge=1, le=COUNT_MAX)]
 Seed = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
 Days = Annotated[float, Field(ge=0, le=DAYS_MAX)]

@@ -314,7 +314,7 @@ def summarize_purchase(facts: PurchaseFacts) -> PurchaseSummary:
         simulated=facts.account.simulated,
         owner=facts.account.owner,
         purchase_order=facts.account.purchase_order,
-        cost_center=facts.account.cost_centre,
+        cost_centre=facts.account.cost_centre,
         requester=facts.requester,
         experiments=experiments,
         earlier=facts.earlier.purchases,
