@@ -93,7 +93,8 @@ def test_a_copy_of_a_newer_postgresql_names_the_version(finished):
         assert copies.version_of(copy) == finished.version
         newer = copy.getvalue().replace(f"\0{finished.version}.".encode(), b"\x0099.", 1)
         with pytest.raises(
-            ConfigurationError, match=r"of PostgreSQL 99.*PREFECT_HOME.*prefect-assay\[server\]"
+            ConfigurationError,
+            match=r"of PostgreSQL 99.*PREFECT_HOME.*in a checkout with: pip install '\.\[server\]'",
         ):
             load_database(finished, io.BytesIO(newer))
 

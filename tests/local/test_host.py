@@ -66,7 +66,7 @@ def test_what_cannot_be_used_is_passed_over(machine, output, names):
 
 def test_without_any_the_error_says_how_to_get_them(machine):
     with pytest.raises(
-        ConfigurationError, match=r"of version 14 or newer .*pip install 'prefect-assay\[server\]'"
+        ConfigurationError, match=r"of version 14 or newer .*in a checkout with: pip install '\.\[server\]'"
     ):
         find_programs()
     with pytest.raises(ConfigurationError, match="of version 17 on this machine"):

@@ -335,7 +335,7 @@ def test_without_the_extra_the_rail_says_what_to_install(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ConfigurationError, match=r"pip install 'prefect-assay\[x402\]'"):
+    with pytest.raises(ConfigurationError, match=r"in a checkout, run pip install '\.\[x402\]'"):
         X402Rail(SecretStr(CANARY_KEY), X402Limits())
 
 
