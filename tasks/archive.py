@@ -170,7 +170,7 @@ def archive_experiment(
         unread=tuple(f"{record.location}/raw/{document.name}" for document in raw)
         if complete and not any(result.summary for result in results)
         else (),
-        away=tuple(retriable_result_ids),
+        deferred=tuple(retriable_result_ids),
     )
 
 

@@ -178,19 +178,19 @@ def test_a_page_of_a_gateway_in_place_of_the_new_address_leaves_the_package_for_
     url = "https://files.example/old?sig=permission"
     credentials = Credentials(url, files={"/old": httpx.Response(403)})
     credentials.answers = {"r0": httpx.Response(200, content=b"<html>maintenance</html>")}
-    assert kept(credentials, tmp_path).away == ("r0",)
+    assert kept(credentials, tmp_path).deferred == ("r0",)
 
 
-def test_a_host_that_is_away_does_not_hold_back_what_was_received(tmp_path):
+def test_an_unreachable_host_does_not_hold_back_what_was_received(tmp_path):
     credentials = Credentials("https://files.example/away", GOOD, files={"/away": httpx.Response(503)})
     results = kept(credentials, tmp_path)
-    assert results.away == ("r0",)
+    assert results.deferred == ("r0",)
     place = Path(results.record.location)
     assert (place / "raw" / "results-0001.json").exists()
     assert (place / "packages" / "r1.zip").exists()
     del credentials.files["/away"]
     results = kept(credentials, tmp_path)
-    assert (results.away, results.notes, results.record.version) == ((), (), 2)
+    assert (results.deferred, results.notes, results.record.version) == ((), (), 2)
 
 
 def unread_results(folder, body, **answers):

@@ -577,8 +577,8 @@ class _OrderActions:
         )
         facts.report_version(experiment, kept, news=not kept.record.unchanged)
         complete = experiment.reported == ResultsStatus.ALL
-        if complete and (kept.away or kept.unread) and self.is_patient():
-            missing = "its results" if kept.unread else f"the packages of {', '.join(kept.away)}"
+        if complete and (kept.deferred or kept.unread) and self.is_patient():
+            missing = "its results" if kept.unread else f"the packages of {', '.join(kept.deferred)}"
             raise ServiceUnavailable(
                 f"experiment {experiment.code}: {missing} cannot be read now; everything else is archived in "
                 f"{kept.record.location}"

@@ -33,11 +33,11 @@ class Prefect:
 
     def __init__(self):
         self.asked = 0
-        self.away = self.silent = False
+        self.unreachable = self.silent = False
         self.resumes = 1
 
     async def wake(self, *_):
-        if self.away:
+        if self.unreachable:
             raise ConnectionError
         return self.resumes
 
@@ -45,7 +45,7 @@ class Prefect:
         self.asked += 1
         while self.silent:  # noqa: ASYNC110 - set from another thread
             await asyncio.sleep(0.01)
-        if self.away:
+        if self.unreachable:
             raise ConnectionError
 
 
@@ -105,13 +105,13 @@ def deliveries(client):
 
 
 def test_ready_asks_prefect_and_health_does_not(prefect, clock):
-    prefect.away = True
+    prefect.unreachable = True
     with running(prefect) as client:
         assert client.get("/ready").status_code == 503
         asked = prefect.asked
         assert client.get("/health").status_code == 200
         assert prefect.asked == asked == 1
-        prefect.away = False
+        prefect.unreachable = False
         clock.ahead = 1.1
         assert client.get("/ready").status_code == 200
 
@@ -142,7 +142,7 @@ def test_every_outcome_is_counted(prefect):
         assert [post(client, body) for _ in range(2)] == [200, 200]
         prefect.resumes = 0
         assert post(client, body_of(), derive_secret(OLD_KEY, ORDER_KEY)) == 200
-        prefect.away = True
+        prefect.unreachable = True
         assert post(client, body_of()) == 503
         stamp = datetime.now(UTC)
         refusals = {

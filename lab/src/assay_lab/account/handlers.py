@@ -16,7 +16,7 @@ from uuid import UUID
 from pydantic import Field
 
 from assay_lab.kernel import times
-from assay_lab.kernel.refusals import Body, Refusal, database_away
+from assay_lab.kernel.refusals import Body, Refusal, database_unavailable
 from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.requests import lists, validation
 from assay_lab.requests.core import Answer, Call, Lab
@@ -134,7 +134,7 @@ def health_of_database(call: Call) -> Answer:
         with call.lab.store.transaction() as db:
             db.one("SELECT count(*) AS n FROM organizations")
     except sqlite3.Error as error:
-        raise database_away() from error
+        raise database_unavailable() from error
     return Answer({"status": "ok", "db": "ok"})
 
 

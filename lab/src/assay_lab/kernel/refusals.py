@@ -31,7 +31,7 @@ def not_found(what: str) -> Refusal:
     return Refusal(404, f"{what} not found, or this token has no access to it")
 
 
-def database_away() -> Refusal:
+def database_unavailable() -> Refusal:
     """The 503 of a call that says whether the database answers (service shapes, Tokens and identity)."""
     return Refusal(503, "the database does not answer", extra={"db": "unavailable"})
 

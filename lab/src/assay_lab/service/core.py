@@ -9,7 +9,7 @@ from typing import Any
 from assay_lab.api import Route, find_operation, find_routes
 from assay_lab.experiments.clock_driver import ClockDriver
 from assay_lab.kernel.faults import FaultList, WebhookFault
-from assay_lab.kernel.refusals import Refusal, database_away
+from assay_lab.kernel.refusals import Refusal, database_unavailable
 from assay_lab.kernel.settings import LabSettings
 from assay_lab.requests.core import Answer, Call, Lab
 from assay_lab.service import seeding
@@ -115,7 +115,7 @@ class LabCore:
         except sqlite3.Error as error:
             if str(HTTPStatus.SERVICE_UNAVAILABLE.value) not in find_operation(route)["responses"]:
                 raise
-            raise database_away() from error  # the token is looked up in what the call asks about
+            raise database_unavailable() from error  # the token is looked up in what the call asks about
         name_caller(who.org_id, who.token_id)
         self.lab.tokens.authorize(who, route.action, route.resource, destructive=route.destructive)
         return who

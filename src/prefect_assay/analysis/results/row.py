@@ -109,7 +109,7 @@ def read_row(values: Mapping[str, Any]) -> ResultRow:
 class ArchivedResults(Model):
     """An archived version, the rows of its table, and a note on each part that is missing or unreadable.
 
-    `unread` names the raw files of complete results without one row that can be read; `away` the results whose data
+    `unread` names the raw files of complete results without one row that can be read; `deferred` the results whose data
     package may be fetched later.
     """
 
@@ -117,7 +117,7 @@ class ArchivedResults(Model):
     rows: tuple[ResultRow, ...]
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
-    away: tuple[str, ...] = ()
+    deferred: tuple[str, ...] = ()
 
 
 class CampaignTable(Model):

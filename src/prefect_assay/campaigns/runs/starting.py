@@ -139,8 +139,8 @@ def _of_queues(
             yield Obstacle("queue", named, text, f"prefect work-queue resume {name} --pool {pool}")
         if queue.concurrency_limit == 0:
             text = f"{of_pool} has the concurrency limit 0: no run of {flows} starts"
-            mend = f"prefect work-queue clear-concurrency-limit {name} --pool {pool}"
-            yield Obstacle("queue", named, text, mend)
+            command = f"prefect work-queue clear-concurrency-limit {name} --pool {pool}"
+            yield Obstacle("queue", named, text, command)
         if polled and name not in polled:  # polls of no queue at all: the server does not note them
             text = f"no worker serves {of_pool}: {flows} cannot start"
             yield Obstacle(

@@ -74,11 +74,12 @@ class LiveRuns:
 
         Where the last sweep is long ago, the server may have been unreachable, and no heartbeat has come since: the next sweep looks.
         """
-        was_away = swept is None or now - swept > SILENT_AFTER
+        was_silent = swept is None or now - swept > SILENT_AFTER
         dead = [
             run
             for run in self.runs.values()
-            if (end := _end_of_dead(client, run, now, was_away=was_away)) and set_state(client, run.id, end)
+            if (end := _end_of_dead(client, run, now, was_silent=was_silent))
+            and set_state(client, run.id, end)
         ]
         for run in dead:
             del self.runs[run.id]
@@ -86,7 +87,7 @@ class LiveRuns:
 
 
 def _end_of_dead(
-    client: SyncPrefectClient, run: FlowRun, now: datetime, *, was_away: bool
+    client: SyncPrefectClient, run: FlowRun, now: datetime, *, was_silent: bool
 ) -> State[Any] | None:
     """The end of a run without a process; None for any other."""
     state = run.state
@@ -98,7 +99,7 @@ def _end_of_dead(
     if state.type is StateType.CANCELLING:
         # The message tells a stopped runner from a person.
         return Cancelled(message=state.message) if age > UNSTARTED else None
-    if was_away or not is_silent(client, run, now):
+    if was_silent or not is_silent(client, run, now):
         return None
     return Crashed(message="no heartbeat came; another run goes on")
 
