@@ -97,7 +97,7 @@ class SpendingPolicy(StrictFields, Block):
     @property
     def rolling_cents(self) -> int | None:
         """The rolling cap in US cents; None: not set."""
-        return None if self.rolling_usd is None else usd_to_cents(self.rolling_usd)
+        return usd_to_cents(self.rolling_usd)
 
     @property
     def answer_ceiling_cents(self) -> int:
@@ -107,7 +107,7 @@ class SpendingPolicy(StrictFields, Block):
     @property
     def second_person_above_cents(self) -> int | None:
         """Above how many US cents two persons are needed; None: never."""
-        return None if self.second_person_above_usd is None else usd_to_cents(self.second_person_above_usd)
+        return usd_to_cents(self.second_person_above_usd)
 
     @property
     def unasked_limit_cents(self) -> int:

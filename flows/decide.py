@@ -80,7 +80,7 @@ def decide(
         amount_usd: the amount that the question names, exactly. Needed to approve one with an amount.
         experiment: with `choose an experiment`, the id of the experiment, or `none`.
         person: who decides; kept in the ledger.
-        account: only where the campaign's ledger names no saved account, or several archives have a campaign of this name.
+        account: only where the campaign's ledger has no saved account, or several archives have a campaign of this name.
         canceled_run: filled in by the automation: the run that somebody has canceled, and with it its campaign.
     """
     with get_client(sync_client=True) as client:
@@ -94,8 +94,7 @@ def decide(
             text = place.cancel(person, _HOW)
         else:
             word = experiment if action is Action.CHOOSE else _WORDS[action]
-            amount_cents = None if amount_usd is None else usd_to_cents(amount_usd)
-            text = place.answer(question_id, revision, word, amount_cents, person)
+            text = place.answer(question_id, revision, word, usd_to_cents(amount_usd), person)
     return Completed(message=shortened(text), data=text)
 
 

@@ -88,7 +88,7 @@ def design_build_test(
         objective=ASSAY_TYPES[assay.experiment_type].objective,
         max_rounds=rounds.max_rounds,
         goals={objective: goal for objective, goal in goals.items() if goal is not None},
-        budget_cents=None if budget_usd is None else usd_to_cents(budget_usd),
+        budget_cents=usd_to_cents(budget_usd),
         flat_rounds=rounds.stop_after_flat_rounds,
     )
     loop = Loop(

@@ -10,7 +10,6 @@ from prefect_assay.cli.failures import FAILED, INTERRUPTED
 from prefect_assay.errors import InputError
 from prefect_assay.service.bounds import CENTS_MAX
 from prefect_assay.service.client.http.address import is_address
-from prefect_assay.service.models.billing import usd
 
 
 def parse_cents(text: str, option: str) -> int:
@@ -28,9 +27,9 @@ def parse_cents(text: str, option: str) -> int:
     return int(cents)
 
 
-def ask_cents(value: str | None, option: str, question: str, default: int) -> int:
-    """The US cents of what was given, else of the answer at a terminal, else the default."""
-    return parse_cents(ask_for_value(value, option, question, usd(default).removesuffix(" USD")), option)
+def ask_usd(value: str | None, option: str, question: str, default_usd: float) -> float:
+    """The amount in USD that was given, else the answer at a terminal, else the default."""
+    return parse_cents(ask_for_value(value, option, question, f"{default_usd:,.2f}"), option) / 100
 
 
 def parse_address(value: str, option: str) -> str:

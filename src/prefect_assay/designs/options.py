@@ -5,7 +5,7 @@ models and from `Assay`. An option is added here once.
 """
 
 import math
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, overload
 
 from pydantic import AfterValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -31,9 +31,13 @@ _CENTS: Final = 100
 _LAST_BITS: Final = 1e-14  # relative; a tenth of a cent of CENTS_MAX is ten times as much
 
 
-def usd_to_cents(amount_usd: float) -> int:
-    """Convert an amount of at most two decimals to whole cents."""
-    return round(amount_usd * _CENTS)
+@overload
+def usd_to_cents(amount_usd: float) -> int: ...
+@overload
+def usd_to_cents(amount_usd: float | None) -> int | None: ...
+def usd_to_cents(amount_usd: float | None) -> int | None:
+    """Convert an amount of at most two decimals to whole cents; None stays None."""
+    return None if amount_usd is None else round(amount_usd * _CENTS)
 
 
 def _round_to_cents(amount_usd: float) -> float:

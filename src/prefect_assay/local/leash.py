@@ -157,7 +157,7 @@ def _start_of(pid: object) -> str:
         if os.path.isdir("/proc/self"):  # noqa: PTH112
             return ""
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - of ps alone
     return "" if output.startswith("Z") else output.partition(" ")[2]
 
 

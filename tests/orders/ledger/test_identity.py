@@ -96,7 +96,7 @@ def test_logs_without_a_record_of_whose_they_are_stop_every_order(store):
 
 @pytest.mark.parametrize("organisation", [None, "org-1"])
 def test_an_order_that_stands_in_another_log_is_neither_adopted_nor_paid(store, organisation):
-    """Such as an alias of a service that names no organization."""
+    """Such as an alias of a service that does not tell its organization."""
     placed(opened(store, organisation))
     elsewhere = opened(store, None, ALIAS)
     ledger = elsewhere.open_order("c", "k")

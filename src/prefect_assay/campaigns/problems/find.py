@@ -161,8 +161,9 @@ def unreadable_wallet(block: str, now: datetime) -> Problem:
 
 def low_wallet(block: str, cents: int, now: datetime, limits: AlertLimits) -> Iterator[Problem]:
     """A wallet with less than the limit."""
-    if cents < usd_to_cents(limits.wallet_usd):
-        text = f"wallet {block} holds {usd(cents)}, less than {usd(usd_to_cents(limits.wallet_usd))}"
+    least_cents = usd_to_cents(limits.wallet_usd)
+    if cents < least_cents:
+        text = f"wallet {block} holds {usd(cents)}, less than {usd(least_cents)}"
         yield _make_problem(kinds.WALLET_LOW, block, now, text)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from prefect_assay.cli.asking import ask_cents, ask_for_value, parse_address, user_name
+from prefect_assay.cli.asking import ask_for_value, ask_usd, parse_address, user_name
 from prefect_assay.cli.options import account_option
 from prefect_assay.cli.output import make_plain_console
 from prefect_assay.cli.prefect_api import api_errors, find_archive, find_block, require_api
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from prefect_assay.service.models.tokens import Identity
 
 NONE: Final = "none"
-_PER_EXPERIMENT_CENTS: Final = 500_000
-_PER_CAMPAIGN_CENTS: Final = 2_000_000
+_PER_EXPERIMENT_USD: Final = 5_000
+_PER_CAMPAIGN_USD: Final = 20_000
 _NAMED: Final = 3  # runs in a message
 
 
@@ -215,20 +215,18 @@ def _ask_policy(answers: Answers, account: "AssayAccount | None") -> "SpendingPo
     return change_block(
         SpendingPolicy,
         saved,
-        per_experiment_usd=ask_cents(
+        per_experiment_usd=ask_usd(
             answers.per_experiment,
             "--per-experiment",
             "Cap per experiment, in USD",
-            saved.per_experiment_cents if saved else _PER_EXPERIMENT_CENTS,
-        )
-        / 100,
-        per_campaign_usd=ask_cents(
+            saved.per_experiment_usd if saved else _PER_EXPERIMENT_USD,
+        ),
+        per_campaign_usd=ask_usd(
             answers.per_campaign,
             "--per-campaign",
             "Cap per campaign, in USD",
-            saved.per_campaign_cents if saved else _PER_CAMPAIGN_CENTS,
-        )
-        / 100,
+            saved.per_campaign_usd if saved else _PER_CAMPAIGN_USD,
+        ),
     )
 
 
