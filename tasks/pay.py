@@ -256,12 +256,12 @@ def _open_rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
 
 
 def _reserve_billed(ledger: OrderLedger, invoice: Invoice) -> None:
-    """Reserve what a hosted invoice bills, where that is more than was approved."""
+    """Count what a hosted invoice bills, and log an error where that is more than was approved."""
     approved = ledger.state.approved
     billed = 0 if invoice.status == InvoiceStatus.VOID else invoice.amount or 0
+    ledger.reserve_billed(billed)
     if approved is None or billed <= approved.amount_cents:
         return
-    ledger.ledgers.budget.reserve(ledger.order_key, ledger.campaign_id, billed)
     get_run_logger().error(
         "Invoice %s bills %s, and %s was approved: ask the laboratory why",
         invoice.id,

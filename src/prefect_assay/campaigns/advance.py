@@ -156,7 +156,11 @@ def _record_approval(order: PlannedOrder, new: Approved) -> None:
 
     def approve_unless_same(state: OrderState) -> Approved | None:
         last = state.approved
-        is_same = last and (last.amount_cents, last.approver) == (new.amount_cents, new.approver)
+        is_same = last is not None and (last.amount_cents, last.approver, last.by_person) == (
+            new.amount_cents,
+            new.approver,
+            new.by_person,
+        )
         return None if is_same else new
 
     order.ledger.record(approve_unless_same)

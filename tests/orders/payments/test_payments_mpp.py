@@ -299,7 +299,7 @@ def test_a_receipt_is_read_on_success_only():
     ("kind", "success"),
     [
         ("payment-expired", False),
-        ("invalid-challenge", False),
+        ("invalid-challenge", None),
         ("verification-failed", None),
         ("internal-payment-error", None),
         ("payment-required", None),

@@ -48,10 +48,13 @@ def record_check(check: OrderCheck) -> None:
     """Record what the service shows of an order, where its ledger does not have it."""
     if check.ledger.state.ordered is None:
         return  # a run of its campaign decides which experiment it is
-    if check.is_paid and check.invoice is not None:
-        PaymentLedger(check.ledger).record_paid(check.invoice.id, check.invoice.amount)
-    elif check.is_due and check.invoice is not None:
-        check.ledger.saw_invoice(check.invoice.id, check.invoice.amount)
+    invoice = check.invoice
+    if invoice is not None and (check.is_paid or check.is_due):
+        check.ledger.reserve_billed(invoice.amount or 0)
+    if check.is_paid and invoice is not None:
+        PaymentLedger(check.ledger).record_paid(invoice.id, invoice.amount)
+    elif check.is_due and invoice is not None:
+        check.ledger.saw_invoice(invoice.id, invoice.amount)
     elif check.ended is not None:
         withdraw_order(check.ledger, check.ended)
 

@@ -163,6 +163,17 @@ class OrderLedger:
 
         self.record(decide)
 
+    def reserve_billed(self, cents: int) -> None:
+        """Count what an invoice bills against the caps of later orders; no cap stops what is billed already.
+
+        A quote that a person has accepted on its page was never reserved.
+        """
+        known = self.ledgers.budget.read().reservations.get(self.order_key)
+        if known is None and self.actions:
+            return  # the budget has lost this order: `require_agreement` asks about it
+        if cents > (known.cents if known else 0):
+            self.ledgers.budget.reserve(self.order_key, self.campaign_id, cents)
+
     def deliver(self, experiment_code: str) -> None:
         """Record that all results are archived, once."""
         self.record(lambda state: None if state.delivered else Delivered(experiment_code=experiment_code))

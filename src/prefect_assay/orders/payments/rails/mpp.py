@@ -46,12 +46,12 @@ RECEIPT_FIELDS: Final = ("status", "method", "reference", "timestamp", "external
 REASON_MAX: Final = 200
 
 # Problems that a server of the protocol finds before it charges anything. "verification-failed" does not belong here:
-# the provider may have charged and answered too late for the server.
+# the provider may have charged and answered too late for the server. Nor does "invalid-challenge": it is also the answer
+# to a challenge that was used before, so an earlier delivery of the same request may have charged.
 _PROBLEMS: Final = "https://paymentauth.org/problems/"
 _NEVER_CHARGED: Final = frozenset(
     {
         "malformed-credential",
-        "invalid-challenge",
         "invalid-payload",
         "payment-expired",
         "payment-insufficient",
