@@ -9,7 +9,7 @@ from prefect_assay.tasks.collate import collate_campaign, save_plan
 from prefect_assay.tasks.estimate import check_access, estimate_cost, resolve_target
 from prefect_assay.tasks.order import find_order, order_experiment, recheck_order
 from prefect_assay.tasks.pay import pay_invoice, read_due
-from prefect_assay.tasks.quote import confirm_quote, poll_quote, submit_draft
+from prefect_assay.tasks.quote import confirm_quote, poll_quote
 from prefect_assay.tasks.read import plan_campaign, read_designs, read_experiment
 from prefect_assay.tasks.report import plot_results, report_campaign
 
@@ -35,5 +35,4 @@ __all__ = [
     "resolve_target",
     "retrieve_results",
     "save_plan",
-    "submit_draft",
 ]

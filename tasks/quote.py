@@ -1,13 +1,12 @@
-"""Poll an order's quote, accept it once, submit a draft."""
+"""Poll an order's quote, and accept it once."""
 
 from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.errors import BudgetExceeded, Conflict, OrderStopped, RequestRefused, TransientError
+from prefect_assay.errors import BudgetExceeded, Conflict, OrderStopped, TransientError
 from prefect_assay.orders.billing import (
     CONFIRMABLE,
     Billing,
-    BillingStage,
     check_total,
     read_billing,
     require_order,
@@ -17,10 +16,7 @@ from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.log import Confirming
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import is_far_below, usd
-from prefect_assay.service.models.vocabulary import ExperimentStatus
 from prefect_assay.tasks.retry_policies import ONCE, READ
-
-_PASSES = {"rate_limited", "upstream_server_error"}  # service-shapes, submit 409
 
 
 @task(name="poll-quote", task_run_name="poll-quote-{experiment_id}", **READ)
@@ -108,33 +104,9 @@ def _read_after_refusal(client: AssayClient, experiment_id: str, refusal: Confli
     billing = read_billing(client, experiment_id)
     if billing.stage not in CONFIRMABLE:
         return billing  # accepted meanwhile by someone else, rejected, or expired
-    if "expired" in refusal.message.lower():  # service-shapes: 409 for one that has expired or is confirmed
-        return billing.model_copy(update={"stage": BillingStage.QUOTE_EXPIRED})
+    # A quote that has expired and one that is confirmed already are refused alike, so the words decide nothing.
     raise TransientError(
         f"{refusal.message}, and the quote of experiment {experiment_id} reads as open: it is read again later",
         request_id=refusal.request_id,
         status_code=refusal.status_code,
     ) from refusal
-
-
-@task(name="submit-draft", task_run_name="submit-draft-{experiment_id}", **ONCE)
-def submit_draft(credentials: AssayCredentials, experiment_id: str) -> None:
-    """Submit an order that is still a draft after a failure. Submitting twice changes nothing.
-
-    Raises:
-        TransientError: the service could not do it now.
-        RequestRefused: it does not do it; `code` is the reason.
-    """
-    with credentials.get_client() as client:
-        if client.experiments.get(experiment_id).status != ExperimentStatus.DRAFT:
-            return
-        try:
-            client.experiments.submit(experiment_id)
-        except Conflict as refusal:
-            if client.experiments.get(experiment_id).status != ExperimentStatus.DRAFT:
-                return  # submitted meanwhile by someone else
-            if refusal.code in _PASSES:
-                raise TransientError(
-                    refusal.message, request_id=refusal.request_id, status_code=409
-                ) from refusal
-            raise RequestRefused.of(refusal) from refusal

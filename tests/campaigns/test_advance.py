@@ -19,6 +19,7 @@ from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import PaymentsDisabled, ServiceUnavailable
 from prefect_assay.orders.create import find_or_create
+from prefect_assay.orders.ledger.log import Approved
 from prefect_assay.orders.payments import settle
 from prefect_assay.orders.stages import OVER, Stage
 from prefect_assay.orders.targets import resolve_target
@@ -30,6 +31,7 @@ from support.accounts import make_account, make_options
 from support.runs.world import EGFR, UNPRICED, WALLET_KEY
 
 UNASKED_CENTS = 5_000_000
+PRICE_CENTS = 21_900  # of one experiment
 TASKS = (
     "archive_experiment",
     "retrieve_results",
@@ -233,6 +235,22 @@ def test_an_order_that_is_not_listed_is_a_question_and_is_sent_again_only_if_a_p
     assert len(calls(lab, "POST", "/experiments")) == 1
 
 
+def test_an_order_of_unknown_outcome_is_searched_for_although_its_new_price_is_rejected(
+    lab, tmp_path, monkeypatch
+):
+    campaign = a_campaign(lab, tmp_path)
+    lab.fault("reset", "/experiments", "POST")
+    assert look(campaign) == [Stage.ASKS]
+    reserved = campaign.setup.ledgers.budget.read().campaign_cents("c")
+    dear = CostEstimate.model_validate({"breakdown": {"total_cents": 10**8}})
+    monkeypatch.setattr(advance_module, "estimate_cost", lambda *_: dear)
+    assert look(campaign) == [Stage.ASKS]
+    assert answer(campaign, "reject", index=1).amount_cents == 10**8
+    assert look(campaign) == look(campaign) == [Stage.ORDERED]
+    assert campaign.setup.ledgers.budget.read().campaign_cents("c") == reserved > 0
+    assert not payment_ledger(campaign).withdrawn
+
+
 def test_an_experiment_that_is_not_shown_after_its_create_is_waited_for_and_the_order_stands(lab, tmp_path):
     campaign = a_campaign(lab, tmp_path)
     hidden = lab.fault("status", "/experiments/*", "GET", status=404, count=1000)
@@ -273,12 +291,33 @@ def test_a_quote_over_the_cap_is_a_question_while_the_other_order_goes_on(lab, t
     assert paid[0].approved.by_person
 
 
+def test_an_order_over_the_campaigns_cap_asks_while_the_placed_one_goes_on(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, designs=2)
+    campaign.setup = replace(campaign.setup, unasked_cents=PRICE_CENTS)
+    assert look(campaign) == [Stage.LABORATORY, Stage.ASKS]
+    assert answer(campaign, "reject").amount_cents == 2 * PRICE_CENTS
+    assert look(campaign) == [Stage.LABORATORY, Stage.REFUSED]
+    assert until(lab, campaign, Stage.MEASURED) == [Stage.MEASURED, Stage.REFUSED]
+
+
 def test_a_quote_that_is_left_to_a_person_is_asked_about_once(lab, tmp_path):
     campaign = a_campaign(lab, tmp_path, target=UNPRICED, accept_quotes=False)
     assert quoted(lab, campaign) == [Stage.ASKS]
     answer(campaign, "approve")
     assert look(campaign) == [Stage.LABORATORY]
     assert len(calls(lab, "POST", "/experiments/*/quote/confirm")) == 1
+
+
+def test_the_person_who_named_the_amount_before_can_also_answer_the_question(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED, accept_quotes=False)
+    assert quoted(lab, campaign) == [Stage.ASKS]
+    [asked] = campaign.setup.log("c").read().open_questions.values()
+    before = Approved(amount_cents=asked.question.amount_cents, approver="Ada")
+    again(campaign).orders[0].ledger.record(lambda _: before)
+    assert look(campaign) == [Stage.ASKS]
+    answer(campaign, "approve")
+    assert look(campaign) == [Stage.LABORATORY]
+    assert payment_ledger(campaign).approved.by_person
 
 
 def test_a_quote_far_below_the_estimate_is_a_question_whenever_it_comes(lab, tmp_path, monkeypatch):

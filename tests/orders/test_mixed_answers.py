@@ -2,7 +2,16 @@
 
 import pytest
 
-from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown, OrderPending, PartialOrder
+from prefect_assay.errors import (
+    Conflict,
+    NotFound,
+    OrderMismatch,
+    OrderOutcomeUnknown,
+    OrderPending,
+    OutcomeUnknown,
+    PartialOrder,
+    TransientError,
+)
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import find_order, recheck_order, record_choice
 from prefect_assay.orders.identity import experiment_name, order_key
@@ -199,6 +208,41 @@ def test_what_the_service_leaves_a_draft_is_submitted(ledger):
         experiment_id, status=ExperimentStatus.WAITING_FOR_CONFIRMATION
     )
     assert order(service, ledger, QUOTED).status == ExperimentStatus.WAITING_FOR_CONFIRMATION
+
+
+@pytest.mark.parametrize("trouble", [None, OrderOutcomeUnknown("the answer was lost")])
+@pytest.mark.parametrize(
+    "refusal", [Conflict("409: wait", code="rate_limited"), OutcomeUnknown("submit: no answer")]
+)
+def test_a_draft_whose_submission_failed_is_submitted_by_the_next_execution(ledger, trouble, refusal):
+    service = OrderService(trouble=trouble)
+    service.before_answer = lambda made: service.change(made.id, status=ExperimentStatus.DRAFT)
+
+    def refuse_submission(_):
+        raise refusal
+
+    service.experiments.submit = refuse_submission
+    with pytest.raises((TransientError, OrderOutcomeUnknown), match="is still a draft"):
+        order(service, ledger, QUOTED)
+    assert ledger.read().ordered is None
+    service.experiments.submit = lambda experiment_id: service.change(
+        experiment_id, status=ExperimentStatus.WAITING_FOR_CONFIRMATION
+    )
+    assert order(service, ledger, QUOTED).status == ExperimentStatus.WAITING_FOR_CONFIRMATION
+    assert service.creates == 1
+
+
+@pytest.mark.parametrize("status", [ExperimentStatus.DRAFT, ExperimentStatus.IN_REVIEW])
+def test_a_draft_that_the_service_does_not_submit_is_the_order_nevertheless(ledger, status):
+    service = OrderService()
+    service.before_answer = lambda made: service.change(made.id, status=ExperimentStatus.DRAFT)
+
+    def refuse_submission(experiment_id):
+        service.change(experiment_id, status=status)
+        raise Conflict("409: no", code="missing_customer")
+
+    service.experiments.submit = refuse_submission
+    assert order(service, ledger, QUOTED).status == status
 
 
 def test_find_order_by_the_key_finds_what_an_answer_has_named_and_no_list_shows(ledger):

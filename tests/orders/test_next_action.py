@@ -50,7 +50,7 @@ from prefect_assay.orders.next_action import (
     Withdraw,
     next_action,
 )
-from prefect_assay.orders.question import QuestionKind
+from prefect_assay.orders.question import REJECT, QuestionKind
 from prefect_assay.orders.stages import Stage
 from prefect_assay.service.models.billing import CostEstimate, Quote
 from prefect_assay.service.models.experiment import ExperimentSummary
@@ -81,6 +81,13 @@ STOPPED = Stopped(person="Ada", how="a test")
 
 def approved(cents=1000, *, by_person=False):
     return Approved(amount_cents=cents, approver="Ada", by_person=by_person)
+
+
+class EverythingRejected(dict):
+    """A person's decisions, whatever was asked."""
+
+    def get(self, _digest, _default=None):
+        return REJECT
 
 
 def fold(*records):
@@ -163,6 +170,16 @@ SITUATIONS = {
         (PLANNED, approved(9000, by_person=True)),
         seen(searched=True, estimate=priced(9000)),
         Create(OrderRoute.SELF_SERVICE, 9000),
+    ),
+    "a rejected price": (
+        (PLANNED,),
+        seen(searched=True, estimate=priced(9000), decisions=EverythingRejected()),
+        Withdraw("a person did not approve its price"),
+    ),
+    "a rejected price of an order that the laboratory may have": (
+        (PLANNED, approved(), SENDING),
+        seen(searched=True, estimate=priced(9000), decisions=EverythingRejected()),
+        Wait(Stage.ORDERED),
     ),
     "the cap has fallen below what a rule approved": (
         (PLANNED, approved(1000)),

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from prefect_assay.errors import BudgetExceeded, Conflict, RequestRefused, TransientError
+from prefect_assay.errors import BudgetExceeded, Conflict, TransientError
 from prefect_assay.orders.billing import BillingStage
 from prefect_assay.orders.ledger.log import Confirming
-from prefect_assay.tasks.quote import confirm_quote, submit_draft
+from prefect_assay.tasks.quote import confirm_quote
 from support.archive.memory_store import make_ledger
 from support.services.billed_service import BilledService
 
@@ -30,22 +30,16 @@ def test_a_quote_is_confirmed_after_its_record_and_again_after_a_crash():
     assert make_ledger(ledger.ledgers.store).read().confirmed
 
 
-@pytest.mark.parametrize(
-    "refusal", ["409: the quote expired", "the service answered 409: Quote has EXPIRED; ask again"]
-)
-def test_a_quote_that_was_refused_as_expired_has_expired_although_it_reads_as_open(refusal):
-    for shown in ({}, {"expires_at": datetime.now(UTC) + timedelta(minutes=1)}):
-        service = a_service(Conflict(refusal), **shown)
-        assert confirm(service, make_ledger(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
-
-
 def test_a_quote_whose_validity_has_passed_is_not_confirmed():
     service = a_service(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     assert confirm(service, make_ledger(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
     assert service.confirmed == []
 
 
-@pytest.mark.parametrize("refusal", ["409: already confirmed", "409: conflict"])
+@pytest.mark.parametrize(
+    "refusal",
+    ["409: already confirmed", "409: the quote has expired or is already confirmed", "409: conflict"],
+)
 def test_a_refusal_that_the_present_state_does_not_explain_yet_is_looked_at_again(refusal):
     with pytest.raises(TransientError, match=f"{refusal}, and the quote .* reads as open"):
         confirm(a_service(Conflict(refusal)), make_ledger(), "exp_1")
@@ -77,31 +71,3 @@ def test_a_total_far_below_what_was_approved_is_not_accepted(cents):
     with pytest.raises(BudgetExceeded, match=r"approved were 5.00 USD; nothing was accepted"):
         confirm(a_service(amount_total=cents), ledger, "exp_1")
     assert not ledger.read().confirmed
-
-
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [
-        ("rate_limited", TransientError),
-        ("upstream_server_error", TransientError),
-        ("missing_customer", RequestRefused),
-    ],
-)
-def test_a_draft_that_is_not_submitted_says_whether_another_try_helps(code, kind):
-    service = a_service(Conflict("409: no", code=code, request_id="r-1"))
-    service.status = "draft"
-    with pytest.raises(kind, match="409: no") as refused:
-        submit_draft.fn(service, "exp_1")
-    assert refused.value.request_id == "r-1"
-
-
-def test_a_draft_that_somebody_else_has_submitted_meanwhile_is_submitted():
-    service = a_service()
-    service.status = "draft"
-
-    def submit(_):
-        service.status = "in_review"
-        raise Conflict("409: not a draft")
-
-    service.experiments.submit = submit
-    submit_draft.fn(service, "exp_1")

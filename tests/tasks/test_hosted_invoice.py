@@ -19,6 +19,13 @@ def ledger(tmp_path, monkeypatch):
     return made
 
 
+def test_what_was_accepted_on_the_page_of_its_quote_counts(tmp_path):
+    ledger = ledgers(tmp_path).open_order("camp", "0" * 20)
+    ledger.ledgers.budget.reserve(ledger.order_key, "camp", 0)
+    pay._reserve_billed(ledger, Invoice(id="inv_1", status="open", amount=90_000))
+    assert ledger.ledgers.budget.read().campaign_cents("camp") == 90_000
+
+
 @pytest.mark.parametrize(
     ("status", "amount", "counted"),
     [

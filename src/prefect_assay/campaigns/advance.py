@@ -232,8 +232,10 @@ class _OrderActions:
         cap_cents = self.order.setup.policy.per_experiment_cents
         report_budget(self.order.key, question.subject, question.amount_cents, cap_cents)
         decision = self.questions.decide(question, order_key=self.order.key)
-        if decision is not None and decision != REJECT:
-            return seen.add(decisions={**seen.decisions, question.digest: decision})
+        if decision is not None:
+            seen = seen.add(decisions={**seen.decisions, question.digest: decision})
+        if decision not in {None, REJECT}:
+            return seen
         if has_work_begun(seen.status) or decision == REJECT:
             return seen.add(payment_problem=True)
         raise _Held(OrderLook(Stage.ASKS, question.subject))
@@ -291,11 +293,17 @@ class _OrderActions:
                 self.ask_to_repeat_order(action)
             raise _Held(OrderLook(Stage.ORDERED, error.message, retriable=True)) from error
         except InputError as error:
-            withdraw_order(ledger, f"the service refused it: {error}")
-            raise _Held(OrderLook(Stage.REFUSED, f"{self.order.name}: {error}")) from error
+            message = f"{self.order.name}: {error}"
+            raise _Held(self.end_unordered(f"the service refused it: {error}", message)) from error
         self.announce(order)
         artifacts.show_order(self.order.label, order, self.order.account)
         return seen.add(order=order, row=None, searched=True)
+
+    def end_unordered(self, reason: str, message: str) -> OrderLook:
+        """Record that the order is not sent; one of unknown outcome is still searched for at each look."""
+        withdraw_order(self.order.ledger, reason)
+        is_unknown = bool(self.order.ledger.state.open_attempts)
+        return OrderLook(Stage.ORDERED if is_unknown else Stage.REFUSED, message, retriable=is_unknown)
 
     def needs_person(self, action: Create) -> bool:
         """Whether an order of unknown outcome may be billed twice if it is sent again, or the policy asks in any case."""
@@ -547,8 +555,8 @@ class _OrderActions:
                 decision = self.questions.decide(question, order_key=self.order.key, topic=over.cap)
                 if decision != APPROVE:
                     if decision == REJECT and self.order.ledger.state.ordered is None:
-                        withdraw_order(self.order.ledger, "a person did not approve it over the cap")
-                        raise _Held(OrderLook(Stage.REFUSED, over.message)) from over
+                        reason = "a person did not approve it over the cap"
+                        raise _Held(self.end_unordered(reason, over.message)) from over
                     raise _Held(OrderLook(Stage.ASKS, question.subject)) from over
                 if over.cap == _ROLLING:
                     rolling = over.total_cents

@@ -127,9 +127,16 @@ def require_order(ledger: OrderLedger, experiment_id: str) -> None:
 
 
 def withdraw_order(ledger: OrderLedger, reason: str) -> None:
-    """Record that an order ended without an invoice; it no longer counts against a cap."""
+    """Record that an order ended without an invoice; it no longer counts against a cap.
+
+    An order of unknown outcome stays as it is: the laboratory may have it.
+    """
     ended = ledger.record(
-        lambda state: None if state.settled or state.payment or state.withdrawn else Withdrawn(reason=reason)
+        lambda state: (
+            None
+            if state.settled or state.payment or state.withdrawn or state.open_attempts
+            else Withdrawn(reason=reason)
+        )
     )
     if ended is not None:
         ledger.ledgers.budget.release(ledger.order_key)

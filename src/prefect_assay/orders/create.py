@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeVar
 
 from prefect_assay.errors import (
     AccessError,
@@ -51,15 +51,20 @@ from prefect_assay.service.models.experiment import (
     Created,
     CreateRequest,
     Experiment,
+    ExperimentSummary,
     QuoteAcceptance,
 )
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMethod, snake_case
 
+S = TypeVar("S", bound=ExperimentSummary)
+
 MACHINE: Final = "machine"  # contract 2.6, the kinds of a payment pointer
 _HOSTED: Final = "hosted_invoice"
 # Neither the service nor a gateway carries out what it refuses so; the search confirms that.
 _REFUSALS: Final = CLIENT_ERRORS - NO_VERDICT - {HTTPStatus.CONFLICT}
+# A submission that is refused with these words may succeed later; other refusals last.
+_SUBMIT_LATER: Final = frozenset({"rate_limited", "upstream_server_error"})
 _UNREAD: Final = (TransientError, UnexpectedAnswer, NotFound, AccessError)
 # Longer than a create may take to be answered.
 PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -292,6 +297,7 @@ class _Ordering:
 
     def record_created(self, record: Experiment, invoice_id: str | None, url: str | None) -> Order:
         """Record a created experiment. If an older one has the key, that is the order, and this one is surplus."""
+        record = self.submit_draft(record)
         ordered = Ordered(experiment_id=record.id, invoice_id=invoice_id)
         self.ledger.record(lambda state: None if state.ordered else ordered)
         with suppress(*_UNREAD, OrderMismatch):  # the search is repeated before money is committed
@@ -300,16 +306,31 @@ class _Ordering:
         surplus = self.ledger.state.surplus
         if self.kept != record.id:
             return read_order(self.api, self.kept, self.ledger.order_key, surplus=surplus)
-        if record.status == ExperimentStatus.DRAFT and self.request.skip_draft:
-            record = self.submit_draft(record)
         return order_of(record, self.ledger.order_key, adopted=False, surplus=surplus, url=url)
 
-    def submit_draft(self, draft: Experiment) -> Experiment:
-        """Submit what the service has left a draft although `skip_draft` was set (contract 3); this commits nothing."""
-        with suppress(*_UNREAD, Conflict, OutcomeUnknown):
-            self.api.experiments.submit(draft.id)
-            return self.api.experiments.get(draft.id)
-        return draft
+    def submit_draft(self, created: S) -> S | Experiment:
+        """Submit what the service has left a draft although `skip_draft` was set (contract 3); this commits nothing.
+
+        It precedes the record of the order, so that an execution that is killed here is made up for by the next.
+
+        Raises:
+            TransientError: it is still a draft, and another try may help.
+        """
+        if created.status != ExperimentStatus.DRAFT or not self.request.skip_draft:
+            return created
+        refusal: AssayError | None = None
+        try:
+            self.api.experiments.submit(created.id)
+        except (Conflict, OutcomeUnknown) as error:
+            refusal = error
+        record = self.api.experiments.get(created.id)
+        is_final = isinstance(refusal, Conflict) and refusal.code not in _SUBMIT_LATER
+        if refusal is not None and record.status == ExperimentStatus.DRAFT and not is_final:
+            raise TransientError(
+                f"experiment {record.code} is still a draft; it is submitted later: {refusal.message}",
+                request_id=refusal.request_id,
+            ) from refusal
+        return record
 
     def search_for_lost(self, lost: OrderOutcomeUnknown, first: float | None = None) -> Order:
         """Search for an experiment whose answer was lost. It is never created again in this execution.
@@ -363,13 +384,16 @@ class _Ordering:
             if experiment_id in {*state.surplus, *state.others}:
                 continue
             named = read_named(self.api, self.ledger.order_key, self.spec, experiment_id)
-            if named.is_order:
+            if named.record is not None and named.is_order:
+                self.submit_draft(named.record)
                 adopt_experiment(self.ledger, experiment_id)
                 return None
             pending = pending or named.pending
         others = state.model_copy(update={"named": ()})  # those are compared
         experiments = the_order(self.api, self.ledger.order_key, self.spec, others)
         if experiments:
+            if state.open_attempts:  # its answer was lost
+                self.submit_draft(experiments[0])
             adopt_experiment(self.ledger, experiments[0].id)
             record_surplus(self.ledger, [e.id for e in experiments])
         return None if experiments else pending

@@ -273,12 +273,16 @@ def _next_before_order(state: OrderState, seen: Seen, limits: OrderLimits) -> Ac
         case Approved():
             return Approve(verdict)
         case Question():
-            return (
-                Withdraw("a person did not approve its price")
-                if _is_rejected(seen, verdict)
-                else Ask(verdict)
-            )
+            return _next_of_price_question(state, seen, verdict)
     return Create(OrderRoute.SELF_SERVICE, total)
+
+
+def _next_of_price_question(state: OrderState, seen: Seen, question: Question) -> Action:
+    if not _is_rejected(seen, question):
+        return Ask(question)
+    if state.open_attempts:  # the laboratory may have it, so it is searched for at each look
+        return Wait(Stage.ORDERED)
+    return Withdraw("a person did not approve its price")
 
 
 def _next_of_canceled(state: OrderState, seen: Seen) -> Action:
@@ -308,7 +312,9 @@ def _next_before_invoice(state: OrderState, seen: Seen, limits: OrderLimits) -> 
         case BillingStage.QUOTE_EXPIRED:
             return Withdraw("the quote expired")
         case BillingStage.NOT_SUBMITTED:
-            return Withdraw("the experiment is a draft: its quote was rejected or withdrawn")
+            return Withdraw(
+                "the experiment is a draft: it was not submitted, or its quote was rejected or withdrawn"
+            )
         case BillingStage.CANCELED:
             return Withdraw("the experiment was canceled")
         case BillingStage.QUOTE_PENDING:

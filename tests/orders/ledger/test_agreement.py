@@ -72,6 +72,21 @@ def test_records_that_agree_are_no_question(archive):
     archive.order().require_agreement()
 
 
+def test_a_new_order_finds_out_that_an_older_budget_lacks_those_before_it(archive):
+    archive.order("k0").ledgers.budget.reserve("k0", "c", 1)
+    archive.backup()
+    for key in ("k1", "k2"):
+        archive.order(key).require_agreement()
+        archive.send(key, cents=50_000)
+    archive.restore("BUDGET")
+    new = archive.order("k3")
+    with pytest.raises(DecisionNeeded, match=r"order k1: 500.00 USD; order k2: 500.00 USD"):
+        new.require_agreement()
+    new.accept_records()
+    new.require_agreement()
+    assert new.ledgers.budget.read().campaign_cents("c") == 100_001
+
+
 @pytest.mark.parametrize("action", [SENDING, Confirming(amount_cents=5)])
 def test_a_kill_between_any_two_writes_is_no_contradiction(archive, action, monkeypatch):
     """The budget is written before the record, and the record is noted in it afterwards."""
@@ -141,14 +156,14 @@ def test_a_budget_that_is_gone_is_a_question_of_every_order_and_made_again(archi
     assert (state.campaign_cents("c"), state.paid_cents(CAP.since)) == (3500, 3000)
 
 
-def test_a_budget_of_an_older_backup_is_a_question_of_the_order_that_it_lacks(archive):
+def test_a_budget_of_an_older_backup_is_a_question_of_every_order_of_its_campaign(archive):
     archive.send("k1")
     archive.backup()
     archive.send()
     archive.restore("BUDGET")
-    archive.order("k1").require_agreement()
-    with pytest.raises(DecisionNeeded, match="order k of campaign c"):
-        archive.order().require_agreement()
+    for key in ("k", "k1"):
+        with pytest.raises(DecisionNeeded, match=r"\(order k: 30.00 USD"):
+            archive.order(key).require_agreement()
 
 
 @pytest.mark.parametrize("name", ["000001.jsonl", "1.json", "000002.json.bak", "head"])

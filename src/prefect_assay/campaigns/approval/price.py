@@ -85,6 +85,9 @@ def approve_orders(
 ) -> tuple[dict[str, CostEstimate], PurchaseSummary]:
     """Check the price of all orders that are not placed yet; returns their estimates by order key, and the purchase.
 
+    Once an order is placed, this asks nobody: each of the others asks for itself, if a cap requires it, while the placed
+    ones go on.
+
     Raises:
         BudgetExceeded: nobody has approved it, and this run cannot ask; nothing was ordered.
         ConfigurationError: the policy asks for two persons, and who asks for it is not known; nothing was ordered.
@@ -99,7 +102,8 @@ def approve_orders(
             _log.info("Campaign %s: %s", plan.campaign_id, purchase.due)
         return estimates, purchase
     _show_purchase(first, purchase)
-    if purchase.total_cents <= first.campaign_cap_cents or not purchase.due_cents:
+    is_within = purchase.total_cents <= first.campaign_cap_cents or not purchase.due_cents
+    if is_within or any(order.ledger.read().placed for order in orders):
         return estimates, purchase
     question = _price_question(first, purchase, account)
     answered = _suspend_for_answer(first, question, purchase, account)
@@ -156,14 +160,6 @@ def _price_question(order: PlannedOrder, purchase: PurchaseSummary, account: str
             **artifacts.describe_purchase(purchase.campaign_id, specs, order.plan.target_name),
             "account": quote_markdown(account),
             "paid": purchase.paid,
-            **(
-                {
-                    "ordered already": usd(purchase.committed_cents),
-                    "still to be ordered": usd(purchase.due_cents),
-                }
-                if purchase.committed_cents
-                else {}
-            ),
             **({"experiments without a price yet": str(purchase.unpriced)} if purchase.unpriced else {}),
             **({"asked for by": quote_markdown(purchase.requester)} if purchase.requester else {}),
         },

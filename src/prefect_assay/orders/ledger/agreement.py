@@ -4,6 +4,7 @@ Before each action, its record's id is noted in the budget. So a log that has lo
 the reservation, are both found out before more money moves.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from prefect_assay.orders.ledger.budget import Reservation
@@ -45,20 +46,28 @@ def find_contradiction(ledger: "OrderLedger") -> tuple[Question, bool] | None:
 
 
 def contradicting_orders(ledger: "OrderLedger") -> tuple["OrderLedger", ...]:
-    """The order itself, if it and the budget contradict each other; every order of a budget that is gone."""
-    budget = ledger.ledgers.budget
+    """The orders whose logs and the budget contradict each other.
+
+    All of the order's campaign are compared, because they count against one cap, and every order if the budget is gone.
+    """
+    ledgers = ledger.ledgers
     ledger.read()
-    state = budget.read()
+    state = ledgers.budget.read()
     reservation = state.reservations.get(ledger.order_key)
-    if reservation is not None:
-        return () if reservation.action in {"", *ledger.actions} else (ledger,)
-    if state.last and not ledger.actions:
-        return ()
+    if reservation is not None and reservation.action not in {"", *ledger.actions}:
+        return (ledger,)
+    others: Iterable[OrderLedger] = (ledger,)
+    if not state.last:
+        others = ledgers.list_orders()
+    elif ledger.campaign_id not in ledgers.compared:
+        others = ledgers.list_orders(ledger.campaign_id)
     lost = []
-    for other in ledger.ledgers.list_orders() if not state.last else (ledger,):
+    for other in others:
         other.read()
-        if other.actions and other.order_key not in budget.read().reservations:
+        if other.actions and other.order_key not in ledgers.budget.read().reservations:
             lost.append(other)
+    if not lost:
+        ledgers.compared.add(ledger.campaign_id)
     return tuple(lost)
 
 

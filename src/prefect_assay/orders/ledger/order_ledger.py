@@ -339,6 +339,7 @@ class Ledgers:
         self.log = log or _hash_text(account)
         self.folder = join_key(self._root, self.log)
         self.budget = Budget(store, join_key(self.folder, _BUDGET))
+        self.compared: set[str] = set()  # campaigns whose orders the budget was seen to have
 
     def list_owners(self) -> list[Bound]:
         """What the archive has recorded of the services' addresses, oldest first."""
