@@ -192,9 +192,16 @@ def _read_logs_carried_by(client: SyncPrefectClient, run: FlowRun) -> list[Campa
         (StartedKind.LOOP, loops) if loops else (StartedKind.CAMPAIGN, tag_values(run.tags, CAMPAIGN_TAG))
     )
     logs: list[CampaignLog] = []
+    unread: list[AssayError] = []
     for _, archive in saved_archives(client):
-        store = archive.get_store()
-        logs += [CampaignLog(store, archive.prefix, name, what) for name in names]
+        try:
+            store = archive.get_store()
+            of_archive = [CampaignLog(store, archive.prefix, name, what) for name in names]
+            logs += [log for log in of_archive if log.read().started is not None]
+        except AssayError as error:
+            unread.append(error)
+    if unread and not logs:
+        raise unread[0]
     return logs
 
 

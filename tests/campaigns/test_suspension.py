@@ -1,13 +1,16 @@
 """Waiting: a run that was suspended often enough ends, and another one goes on."""
 
+import logging
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+from prefect.exceptions import Pause
 
 from prefect_assay.campaigns import suspension
 from prefect_assay.campaigns.runs.looks import LONGEST_PAUSE, Look, look_of_state
 from prefect_assay.campaigns.suspension import PollPolicy, RunContinues, suspend_until_news
+from prefect_assay.errors import ServiceUnavailable
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
@@ -22,6 +25,25 @@ def test_a_run_that_was_suspended_often_ends_so_that_another_goes_on(monkeypatch
     monkeypatch.setattr(suspension, "this_run", lambda: run)
     with pytest.raises(RunContinues, match="3 in the laboratory"):
         suspend_until_news("3 in the laboratory", look=Look.after_success(NOW), has_news=lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("look", "resumed"), [(Look.after_success(NOW), True), (Look.after_failure(NOW, 1), False)]
+)
+def test_a_run_that_could_not_look_after_suspending_is_resumed_once(monkeypatch, look, resumed):
+    """The sweep takes each suspended run for one that has looked."""
+    runs, run = [], SimpleNamespace(id="r", empirical_policy=SimpleNamespace(pause_keys=set()))
+    monkeypatch.setattr(suspension, "this_run", lambda: run)
+    monkeypatch.setattr(suspension, "suspend_run", lambda _, state: raise_error(Pause(state=state)))
+    monkeypatch.setattr(suspension, "_resume", runs.append)
+    monkeypatch.setattr(suspension, "get_run_logger", lambda: logging.getLogger("run"))
+    with pytest.raises(Pause):
+        suspend_until_news("m", look=look, has_news=lambda: raise_error(ServiceUnavailable("503")))
+    assert runs == [run] * resumed
+
+
+def raise_error(error):
+    raise error
 
 
 @pytest.mark.parametrize("failures", [1, 2, 3, 20])

@@ -138,6 +138,20 @@ def test_cancel_of_a_run_cancels_its_campaign(world):
     assert [record.kind for record in written.log.records()].count("stopped") == 1
 
 
+def test_an_archive_that_cannot_be_opened_holds_up_no_cancellation(world):
+    written = begun(world)
+    broken = f"a-{world.name}"  # read before the archive of the campaign
+    S3Archive(bucket="b", profile=f"missing-{world.name}").save(broken)
+    try:
+        run = a_run(world, written, Cancelled(), CAMPAIGN_TAG + written.name)
+        follow(run)
+    finally:
+        world.server.delete_block_document(
+            world.server.read_block_document_by_name(broken, S3Archive.get_block_type_slug()).id
+        )
+    assert written.log.read().stopped is not None
+
+
 def test_cancel_of_a_loops_run_cancels_the_loop(world):
     loop, other = begun(world, StartedKind.LOOP), begun(world)
     follow(a_run(world, loop, Cancelled(), LOOP_TAG + loop.name, CAMPAIGN_TAG + other.name))

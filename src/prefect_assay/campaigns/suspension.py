@@ -6,6 +6,7 @@ more: a wake-up that came while it was still running had no effect.
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NoReturn
@@ -71,7 +72,7 @@ def suspend_until_news(message: str, *, look: Look, has_news: Callable[[], bool]
     try:
         suspend_run(run, state)
     except Pause:
-        _resume_on_news(run, has_news)
+        _resume_on_news(run, look, has_news)
         raise
 
 
@@ -98,14 +99,25 @@ def suspend_run(run: FlowRun, state: State[Any]) -> NoReturn:
     raise RuntimeError(f"Prefect refused the suspension: {getattr(result.details, 'reason', None)}")
 
 
-def _resume_on_news(run: FlowRun, has_news: Callable[[], bool]) -> None:
-    """Resume this run if there is news. An error that left this function would end the suspended run."""
+def _resume_on_news(run: FlowRun, look: Look, has_news: Callable[[], bool]) -> None:
+    """Resume this run if there is news. An error that left this function would end the suspended run.
+
+    The sweep takes each suspended run for one that has looked. So this run is also resumed if it could not: its next
+    execution meets a lasting failure where it is reported, and looks again soon. After a failure it looks again soon anyway.
+    """
     try:
         if has_news():
-            with get_client(sync_client=True) as client:
-                resume_run(client, run.id)
-    except Exception as error:  # noqa: BLE001 - see above; the next look meets the same error where it is reported
+            _resume(run)
+    except Exception as error:  # noqa: BLE001 - see above
         get_run_logger().warning("Could not look again after suspending", exc_info=shorten(error))
+        if not look.failures:
+            with suppress(Exception):
+                _resume(run)
+
+
+def _resume(run: FlowRun) -> None:
+    with get_client(sync_client=True) as client:
+        resume_run(client, run.id)
 
 
 def failures_before() -> int:

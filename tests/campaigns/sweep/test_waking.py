@@ -15,7 +15,6 @@ from prefect_assay.campaigns.problems import kinds
 from prefect_assay.campaigns.problems.saved import read_saved
 from prefect_assay.campaigns.runs.queries import ASSAY_TAG
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG
-from prefect_assay.campaigns.sweep.waking import form_key
 from prefect_assay.flows import sweep
 from prefect_assay.orders.ledger.campaign_log import EXPIRED, StartedKind
 from support.campaign_logs import question_of
@@ -52,7 +51,7 @@ def is_asleep(home, run):
     return home.read(run).state.name == "Suspended"
 
 
-def form(key="price-q-1"):
+def form(key="price-a1"):
     """A suspension with a form."""
     return State(
         type=StateType.PAUSED,
@@ -111,7 +110,7 @@ def test_a_run_that_a_person_has_suspended_stays_so(home):
     assert is_asleep(home, run)
 
 
-def ask(log, now, hours=1, question_id="q-1"):
+def ask(log, now, hours=1, question_id="a1"):
     log.ask(question_id, question_of(500), order_key=None, now=now, expires_at=now + timedelta(hours=hours))
 
 
@@ -129,10 +128,10 @@ def test_a_question_expires_by_the_services_clock_and_the_run_is_woken(home, api
     assert swept(after=2 * HOUR).woken == (str(run.id),)
     asked, answered = log.read().decisions["q-2"]
     assert (answered.decision, answered.revision, asked.question_id) == (EXPIRED, 1, "q-2")
-    assert list(log.state.open_questions) == ["q-1"], "only the clock of this machine is two hours ahead"
+    assert list(log.state.open_questions) == ["a1"], "only the clock of this machine is two hours ahead"
     (problem,) = [p for p in read_saved(api).problems if p.kind == kinds.QUESTION_OPEN]
-    assert "c-1/q-1" in problem.subject
-    log.close_question("q-1", 1)
+    assert "c-1/a1" in problem.subject
+    log.close_question("a1", 1)
     swept(after=2 * HOUR)
     assert [p for p in read_saved(api).problems if p.kind == kinds.QUESTION_OPEN] == []
 
@@ -152,7 +151,7 @@ def test_an_answer_whose_wake_up_was_lost_is_made_up_for(home, lab):
     run = home.run(log)
     ask(log, service_now(lab), hours=72)
     log.answer(
-        "q-1",
+        "a1",
         1,
         "approve",
         amount_cents=500,
@@ -169,14 +168,14 @@ def test_an_answer_whose_wake_up_was_lost_is_made_up_for(home, lab):
 def test_an_expired_price_wakes_the_run_that_shows_its_form_and_no_other_form(home, api, lab):
     log, other = home.start("c-1"), home.start("c-2")
     ask(log, service_now(lab) - 2 * HOUR)
-    run = home.run(log, form(form_key("q-1", 1)))
-    another = home.run(other, form(form_key("q-1", 2)))
+    run = home.run(log, form("price-a1-1"))
+    another = home.run(other, form("price-a1-2"))
     for one in (run, another):
         schema = home.read(one).state.state_details.run_input_keyset["schema"]
         api.create_flow_run_input(one.id, schema, json.dumps(PriceApproval.model_json_schema()))
     assert swept().woken == (str(run.id),)
     assert is_asleep(home, another)
-    assert log.read().decisions["q-1"][1].decision == EXPIRED
+    assert log.read().decisions["a1"][1].decision == EXPIRED
 
 
 CANCELS = {
@@ -233,7 +232,7 @@ def test_the_questions_of_a_loops_round_expire_too(home, lab):
     ask(in_round, service_now(lab) - 2 * HOUR)
     run = home.run(loop, tags=("assay-campaign:r-1",))
     assert swept().woken == (str(run.id),)
-    assert in_round.read().decisions["q-1"][1].decision == EXPIRED
+    assert in_round.read().decisions["a1"][1].decision == EXPIRED
 
 
 def test_runs_of_other_packages_are_left_alone(home, api):

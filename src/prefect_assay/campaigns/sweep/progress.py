@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
@@ -41,15 +40,12 @@ class SweepProgress:
         else:
             self._was_prefect_unreachable = False
 
-    def wake(self, run_ids: Iterable[UUID], values: dict[str, Any] | None = None) -> bool:
-        """Resume runs one by one: SQLite refuses some of many writers at once. False if a request failed.
-
-        `values` are those of their form.
-        """
+    def wake(self, run_ids: Iterable[UUID]) -> bool:
+        """Resume runs one by one: SQLite refuses some of many writers at once. False if a request failed."""
         failed = len(self.failed)
         for run_id in run_ids:
             if run_id not in self.woken:
                 with self.part(f"waking run {run_id}"):
-                    if resume_run(self.prefect, run_id, values):
+                    if resume_run(self.prefect, run_id):
                         self.woken.append(run_id)
         return len(self.failed) == failed

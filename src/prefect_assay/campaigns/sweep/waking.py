@@ -12,8 +12,9 @@ from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.blocks import AssayAccount
 from prefect_assay.blocks.block_references import block_reference
+from prefect_assay.campaigns.approval.answers import resume_if_answered
 from prefect_assay.campaigns.runs.looks import look_of
-from prefect_assay.campaigns.runs.states import suspension_key, waits_for_input
+from prefect_assay.campaigns.runs.states import waits_for_input
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.campaigns.setup import ACCOUNT
 from prefect_assay.campaigns.sweep.open_campaigns import OpenCampaign
@@ -23,7 +24,6 @@ from prefect_assay.campaigns.sweep.updates_feed import read_feed
 from prefect_assay.campaigns.sweep.watermarks import SweepState, as_text, read_account
 from prefect_assay.errors import Conflict
 from prefect_assay.orders.ledger.campaign_log import EXPIRED
-from prefect_assay.orders.question import REJECT
 from prefect_assay.service.client import AssayClient
 
 # The sweep runs every five minutes and some seconds; without this margin every second pause would be longer by one sweep.
@@ -173,19 +173,9 @@ def wake_answered(progress: SweepProgress, campaign: OpenCampaign, run: FlowRun)
     """Wake a suspended run that does not know the answer to a question yet: its wake-up was lost, or there was none."""
     if run.state is None or not run.state.is_paused():
         return
-    decisions = campaign.state.decisions
-    if not waits_for_input(run):
-        since = run.state.timestamp
-        if any(answered.at > since for _, answered in decisions.values()):
-            progress.wake([run.id])
-        return
-    for asked, answered in decisions.values():
-        if suspension_key(run) == form_key(asked.question_id, asked.revision):
-            # The log's answer counts: the values only satisfy the form.
-            values = {"decision": REJECT if answered.decision == EXPIRED else answered.decision}
-            progress.wake([run.id], values | {"decided_by": answered.answerer})
-
-
-def form_key(question_id: str, revision: int) -> str:
-    """The suspension key of a run that asks about the price with a form."""
-    return f"price-{question_id}-{revision}"
+    since = run.state.timestamp
+    answers = campaign.state.decisions.values()
+    if waits_for_input(run) or any(answered.at > since for _, answered in answers):
+        with progress.part(f"waking run {run.id}"):
+            if run.id not in progress.woken and resume_if_answered(progress.prefect, campaign.log, run):
+                progress.woken.append(run.id)
