@@ -113,7 +113,6 @@ def read_due(
     order: Order,
     *,
     ledger: OrderLedger,
-    policy: SpendingPolicy,
     wallet: Wallet | None,
     method: PaymentMethod,
 ) -> int | None:
@@ -129,9 +128,7 @@ def read_due(
         TransientError: the order has another experiment by now.
     """
     with credentials.get_client() as client:
-        due = _make_due_invoice(
-            client, order, method, _make_payment_policy(credentials, policy, 0, {}), wallet
-        )
+        due = _make_due_invoice(client, order, method, wallet)
         invoice = _find_payable_invoice(client, due, order, ledger)
         require_order(ledger, order.experiment_id)
         _refuse_canceled(client, order, invoice, ledger)
@@ -186,7 +183,7 @@ def pay_invoice(
                 ledger.saw_invoice(invoice.id, invoice.amount)
             return _hosted_invoice(invoice, payment_ledger, lambda: _hosted_invoice_of(client, order, ledger))
         allowed = _make_payment_policy(credentials, policy, limit_cents, sums or {})
-        due = _make_due_invoice(client, order, method, allowed, wallet)
+        due = _make_due_invoice(client, order, method, wallet)
         invoice = _find_payable_invoice(client, due, order, ledger)
         require_order(ledger, order.experiment_id)
         if is_invoice_paid(invoice.status):
@@ -308,11 +305,10 @@ def _make_payment_policy(
 
 
 def _make_due_invoice(
-    client: AssayClient, order: Order, method: PaymentMethod, policy: PaymentPolicy, wallet: Wallet | None
+    client: AssayClient, order: Order, method: PaymentMethod, wallet: Wallet | None
 ) -> DueInvoice:
     def amount_of(answer: PayAnswer, invoice_id: str) -> int | None:
         return guard.read_offered_cents(
-            policy,
             _open_rail(method, wallet),
             answer,
             base_url=client.base_url,

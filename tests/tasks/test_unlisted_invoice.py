@@ -43,7 +43,7 @@ def a_service(status):
 
 
 def due(service, ledger, method=PaymentMethod.X402_EXACT):
-    return read_due.fn(service, ORDER, ledger=ledger, method=method, **SHARED)
+    return read_due.fn(service, ORDER, ledger=ledger, method=method, wallet=None)
 
 
 @pytest.mark.parametrize("status", [200, 404, 405])

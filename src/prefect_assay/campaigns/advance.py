@@ -406,7 +406,6 @@ class _OrderActions:
                 self.credentials,
                 order,
                 ledger=self.order.ledger,
-                policy=setup.policy,
                 wallet=setup.wallet,
                 method=setup.payment_method,
             )

@@ -51,8 +51,6 @@ class PaymentPolicy(Model):
     max_cents_per_campaign: int | None = Field(default=None, ge=0)
     rolling_days: int = Field(default=30, ge=1, le=366)
     allowed_origins: tuple[str, ...] = ()  # services, as `https://host[:port]`
-    max_valid_seconds: int = Field(default=MAX_VALID_SECONDS, ge=1, le=MAX_VALID_SECONDS)
-    dry_run: bool = False  # show the terms, sign and send nothing
 
     @model_validator(mode="after")
     def _caps_are_set(self) -> Self:
@@ -83,7 +81,7 @@ def check_ready(policy: PaymentPolicy, base_url: str, expected_cents: int) -> No
         BudgetExceeded: the amount is over the cap of one payment.
         PaymentRefused: the service's address is not allowed, or the amount is not positive.
     """
-    if not (policy.enabled or policy.dry_run):
+    if not policy.enabled:
         raise PaymentsDisabled(
             "machine payments are off: turn on machine_payments of the SpendingPolicy block, or pay the hosted invoice"
         )
@@ -190,7 +188,6 @@ def read_offers(rail: Rail, answer: PayAnswer) -> Offers:
 
 
 def choose_terms(
-    policy: PaymentPolicy,
     rail: Rail,
     offers: Offers,
     *,
@@ -202,9 +199,7 @@ def choose_terms(
     """The first offered terms that policy and rail accept; PaymentRefused names every offer and its problems."""
     lines = list(offers.ignored)
     for terms in offers.terms:
-        problems = find_problems(
-            policy, rail, terms, base_url=base_url, invoice=invoice, cents=cents, now=now
-        )
+        problems = find_problems(rail, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
         if not problems:
             return terms
         lines.append(f"{terms.kind}: {'; '.join(problems)}; offered is {terms.summary()}")
@@ -215,7 +210,7 @@ def choose_terms(
 
 
 def read_offered_cents(
-    policy: PaymentPolicy, rail: Rail, answer: PayAnswer, *, base_url: str, invoice_id: str, now: datetime
+    rail: Rail, answer: PayAnswer, *, base_url: str, invoice_id: str, now: datetime
 ) -> int | None:
     """The least amount, in US cents, of the acceptable terms that a 402 offers; None if it is not a whole number of them.
 
@@ -228,14 +223,14 @@ def read_offered_cents(
         cents
         for terms, (cents, rest) in zip(offers.terms, amounts, strict=True)
         if not rest
-        and not find_problems(policy, rail, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
+        and not find_problems(rail, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
     ]
     if acceptable:
         return min(acceptable)
     if any(rest for _, rest in amounts):
         return None
     cents = amounts[0][0] if amounts else 0
-    choose_terms(policy, rail, offers, base_url=base_url, invoice=invoice, cents=cents, now=now)
+    choose_terms(rail, offers, base_url=base_url, invoice=invoice, cents=cents, now=now)
     return None
 
 
@@ -286,7 +281,6 @@ def _of_another_wallet(previous: PaymentAttempt, attempt: PaymentAttempt) -> str
 
 
 def find_problems(
-    policy: PaymentPolicy,
     rail: Rail,
     terms: Terms,
     *,
@@ -299,7 +293,7 @@ def find_problems(
     problems = (
         _find_amount_problem(terms, cents),
         *rail.find_problems(terms, invoice_id=invoice.id, pay_url=pay_url(base_url, invoice.id)),
-        _find_window_problem(terms, policy.max_valid_seconds, now),
+        _find_window_problem(terms, now),
     )
     return tuple(problem for problem in problems if problem)
 
@@ -319,12 +313,12 @@ def _find_amount_problem(terms: Terms, cents: int) -> str | None:
     return f"the challenge asks for {terms.amount}, the invoice for {usd(cents)}"
 
 
-def _find_window_problem(terms: Terms, longest: int, now: datetime) -> str | None:
+def _find_window_problem(terms: Terms, now: datetime) -> str | None:
     seconds = terms.valid_seconds(now)
     if seconds <= 0:
         return f"it expired {-seconds} s ago"
-    if seconds > longest:
-        return f"it would be valid for {seconds} s, the policy allows {longest} s"
+    if seconds > MAX_VALID_SECONDS:
+        return f"it would be valid for {seconds} s, and at most {MAX_VALID_SECONDS} s are allowed"
     return None
 
 

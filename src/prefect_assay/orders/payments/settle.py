@@ -18,7 +18,6 @@ from prefect_assay.errors import (
     PaymentFailed,
     PaymentOutcomeUnknown,
     PaymentRefused,
-    PaymentsDisabled,
     ServiceUnavailable,
 )
 from prefect_assay.orders.job import Payment, PaymentState
@@ -77,7 +76,7 @@ def settle(
     each reading of an invoice whose payment has an unknown outcome.
 
     Raises:
-        PaymentsDisabled: payments are off, or this was a dry run; a dry run's message shows the terms.
+        PaymentsDisabled: payments are off.
         PaymentRefused: the guard refused the terms; nothing was signed or sent.
         BudgetExceeded: over a cap; nothing was signed or sent.
         PaymentFailed: the invoice is not open, or the service refused the payment and it is still unpaid.
@@ -139,7 +138,6 @@ class _Settling:
             return self.handle_unchallenged(invoice, answer)
         agreed_time = guard.check_clock(answer, self.now())
         terms = guard.choose_terms(
-            self.policy,
             self.rail,
             guard.read_offers(self.rail, answer),
             base_url=self.base_url,
@@ -149,10 +147,6 @@ class _Settling:
         )
         payment = self.describe_attempt(invoice, terms, previous)
         guard.check_again(previous, payment, self.now(), is_repeatable=self.rail.is_repeatable)
-        if self.policy.dry_run:
-            raise PaymentsDisabled(
-                f"dry run, nothing is signed; invoice {invoice.id} would pay {terms.summary()}"
-            )
         self.ledger.reserve(self.cents, self.policy.rolling_cap(agreed_time))
         return self.send_credential(invoice, terms, payment, previous)
 
