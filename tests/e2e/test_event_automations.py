@@ -190,8 +190,10 @@ def test_a_burst_of_hints_starts_the_sweep_once_an_interval(world):
     ):
         assert made.change in {"created", "updated"}
 
+    began = datetime.now(UTC)  # of all hints but the last, however long a busy machine takes
+
     def send(event, resource, after=timedelta(0)):
-        happened = {"event": event, "id": str(uuid4()), "occurred": (datetime.now(UTC) + after).isoformat()}
+        happened = {"event": event, "id": str(uuid4()), "occurred": (began + after).isoformat()}
         body = [{**happened, "resource": {"prefect.resource.id": resource}, "payload": {}}]
         world.api.request("POST", "/events", json=body)
 
