@@ -13,7 +13,7 @@ help:
 	@echo "make test-long  run the end-to-end tests that take longer: LONG_MINUTES=60 at most, STORY_CAMPAIGNS=12 at once"
 	@echo "make test-newest  the fast tests on the newest Python of this machine"
 	@echo "make test-lowest  the fast tests with the lowest versions of what the product needs"
-	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
+	@echo "make fuzz     look for trouble with made-up calls and orders, FUZZ_MINUTES=10 long"
 	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
 	@echo "make browser  click through both of Prefect's user interfaces on a busy machine: BROWSER_CLICKS=200, BROWSER_LOAD=10"
 	@echo "make conformance  the suites of others: MCP, x402, RO-Crate, S3, OpenAPI"
