@@ -16,7 +16,7 @@ help:
 	@echo "make fuzz     look for trouble with made-up calls and orders, FUZZ_MINUTES=10 long"
 	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
 	@echo "make browser  click through both of Prefect's user interfaces on a busy machine: BROWSER_LOAD=10"
-	@echo "make conformance  the suites of others: MCP, x402, RO-Crate, S3, OpenAPI"
+	@echo "make conformance  the suites of others: MCP, x402, RO-Crate, OpenAPI"
 	@echo "make check    lint, types, import rules (what CI runs first)"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     build the site of docs/ in build/site"
