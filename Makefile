@@ -13,10 +13,10 @@ help:
 	@echo "make test-long  run the end-to-end tests that take longer: LONG_MINUTES=60 at most, STORY_CAMPAIGNS=12 at once"
 	@echo "make test-newest  the fast tests on the newest Python of this machine"
 	@echo "make test-lowest  the fast tests with the lowest versions of what the product needs"
-	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
+	@echo "make fuzz     look for trouble with made-up calls and orders, FUZZ_MINUTES=10 long"
 	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
-	@echo "make browser  click through both of Prefect's user interfaces on a busy machine: BROWSER_CLICKS=200, BROWSER_LOAD=10"
-	@echo "make conformance  the suites of others: MCP, x402, RO-Crate, S3, OpenAPI"
+	@echo "make browser  click through both of Prefect's user interfaces on a busy machine: BROWSER_LOAD=10"
+	@echo "make conformance  the suites of others: MCP, x402, RO-Crate, OpenAPI"
 	@echo "make check    lint, types, import rules (what CI runs first)"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     build the site of docs/ in build/site"
@@ -125,11 +125,9 @@ crash: $(VENV)/.installed
 	  $(BIN)/pytest -q -m crash -n 2 --maxschedchunk 1 tests/crash tests/stories
 
 # Needs Chromium and the package playwright (docs/developing.md); says what is missing, and passes.
-BROWSER_CLICKS ?= 200
 BROWSER_LOAD ?= 10
 browser: $(VENV)/.installed
-	@ASSAY_BROWSER_CLICKS=$(BROWSER_CLICKS) ASSAY_BROWSER_LOAD=$(BROWSER_LOAD) \
-	  $(BIN)/pytest -q -m browser tests/browser
+	@ASSAY_BROWSER_LOAD=$(BROWSER_LOAD) $(BIN)/pytest -q -m browser tests/browser
 
 # The suites of others, in an environment of their own; the one of MCP needs Node. What needs none of this is in make test, too.
 CONFORMANCE := build/conformance-env

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive import s3 as s3_module
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from support.archive.foreign_server import foreign_server
 from support.archive.moto_s3 import moto_server
-from support.archive.refusing_s3 import refusing_server
 from support.archive.stores import bucket_store
 from support.archive.swift_server import SECRET_KEY, s3_client
 
@@ -267,7 +267,8 @@ def test_no_connection_is_worth_another_try():
     ],
 )
 def test_the_cause_of_a_refused_look_is_known_although_its_answer_has_none(status, code, kind, step):
-    with refusing_server(status, code) as endpoint:
+    refusal = f"<Error><Code>{code}</Code><Message>m</Message></Error>".encode()
+    with foreign_server(status, {"Content-Type": "application/xml"}, refusal) as endpoint:
         store = s3_module.S3Store("archive", s3_client(endpoint))
         with pytest.raises(ArchiveError, match=f"s3://archive/a: {code}: .*{step}") as caught:
             store.stat("a")

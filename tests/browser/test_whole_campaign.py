@@ -67,7 +67,7 @@ def test_a_campaign_from_its_form_to_its_report(world, busy, form, person):
         what="the question whether the campaign may cost so much",
     )
     look(person, f"/runs/flow-run/{run}", "Suspended")
-    assert person.click("approve", str(run))["status"] == "ACCEPT"
+    assert person.approve(str(run))["status"] == "ACCEPT"
 
     waiting = eventually(
         lambda: (now := world.api.read_flow_run(run)) and steps.waits(now) and now,

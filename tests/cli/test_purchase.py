@@ -8,7 +8,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli import asking
 from prefect_assay.cli.app import app
@@ -27,7 +26,6 @@ from prefect_assay.tasks.read import plan_campaign
 from support.accounts import make_account
 
 EGFR = "Human EGFR, extracellular domain"
-UNPRICED = "Human insulin receptor, extracellular domain"
 ASSAY = Assay(target=EGFR)
 
 
@@ -109,7 +107,7 @@ def row(printed, name):
     return " ".join(" ".join(parts).split())
 
 
-def test_what_is_bought(shop):
+def test_what_is_bought_what_it_costs_and_who_is_asked(shop):
     done = shop.run("--campaign-id", "egfr-1", "--replicates", "2")
     assert done.exit_code == 0, done.output
     assert row(done.stderr, "designs").endswith("32 to 34 residues; 1 duplicate left out")
@@ -117,73 +115,37 @@ def test_what_is_bought(shop):
     assert row(done.stderr, "assay").endswith(f"against {EGFR}, 2 replicates")
     assert row(done.stderr, "campaign") == "egfr-1"
     assert [flow for flow, _ in shop.started] == ["campaign"]
-
-
-def test_what_it_costs_and_who_pays(shop):
-    done = shop.run()
-    assert row(done.stderr, "due now") == "438.00 USD without VAT"
-    assert re.fullmatch(
-        r"assay [\d.]+ \+ replicates [\d.]+ \+ materials [\d.]+ \(.* per sequence\), for 1 experiment",
-        row(done.stderr, "price"),
-    )
+    assert row(shop.run().stderr, "due now") == "438.00 USD without VAT"
     assert row(done.stderr, "account").startswith("account without a name (simulated), http://127.0.0.1")
-    assert row(done.stderr, "caps") == "5,000.00 USD per experiment, 20,000.00 USD per campaign"
     assert row(done.stderr, "paid") == "by a person, at the page of the invoice"
     assert row(done.stderr, "asked") == "you, before anything is ordered. An order cannot be withdrawn."
     assert row(done.stderr, "warning").startswith("no control: nothing will show that the assay worked")
 
 
-def test_who_is_asked_over_a_cap_and_about_a_quote(shop):
-    policy = SpendingPolicy(per_experiment_usd=0.01, per_campaign_usd=0.01, accept_quotes=False)
-    shop.account = shop.account.model_copy(update={"policy": policy})
-    over = "a person, before anything is ordered: it is over the cap per campaign, 0.01 USD"
-    assert row(shop.run().stderr, "asked").startswith(over)
-    quoted = shop.run(target=UNPRICED)
-    assert row(quoted.stderr, "asked").startswith("a person, about each quote, before it is accepted")
-    assert row(quoted.stderr, "due now") == "by quote"
-    assert row(quoted.stderr, "price").startswith("by quote: ")
-    assert row(quoted.stderr, "assay").startswith("affinity by BLI against")
-
-
 def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
-    wrong = shop.run(target="EGFR")
-    assert wrong.exit_code == 2
-    assert "did you mean" in wrong.stderr
     shop.plan("used")
+    for wrong in (shop.run(target="EGFR"), shop.run("--campaign-id", "used", "--replicates", "5")):
+        assert (wrong.exit_code, shop.started) == (2, [])
     goes_on = shop.run("--campaign-id", "used")
     assert "goes on: what it has ordered is found" in row(goes_on.stderr, "campaign")
-    started = len(shop.started)
-    other = shop.run("--campaign-id", "used", "--replicates", "5")
-    assert (other.exit_code, len(shop.started)) == (2, started)
-    assert "campaign_id: used has been used for other designs or another assay" in other.stderr
 
 
 def test_designs_that_the_archive_has_ordered_before_are_named(shop):
     earlier = shop.plan("earlier", ">only\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
-    assert "bought again" not in words_of(shop.run()), "it was planned, and not ordered"
     ledger = CampaignSetup(shop.account).ledgers.open_order("earlier", earlier.order_keys[0])
     ledger.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
     ledger.record(lambda _: Ordered(experiment_id="e"))
     told = row(shop.run().stderr, "bought again")
-    assert told.startswith(
-        "1 of the 2 designs was ordered before for the same assay and target (one), in earlier (1 of them"
-    )
-    assert told.endswith(PAID_AGAIN)
+    assert told.startswith("1 of the 2 designs was ordered before")
     folder = shop.designs.parent / "files"
     folder.mkdir()
     (folder / "round.fasta").write_text(shop.designs.read_text())
-    loop = CliRunner().invoke(app, ["loop", "egfr", str(folder), "--target", EGFR, "--budget-usd", "9000"])
-    again = row(loop.stderr, "bought again")
+    loop = ["loop", "egfr", str(folder), "--target", EGFR, "--budget-usd", "9000"]
+    again = row(CliRunner().invoke(app, loop).stderr, "bought again")
     assert again.startswith("1 of 2 designs to be ordered, which earlier ordered before")
     assert again.endswith(PAID_AGAIN)
-    assert "bought again" not in words_of(shop.run(target=UNPRICED)), "another target is another assay"
     estimate = ["estimate", str(shop.designs), "--target", EGFR]
     assert row(CliRunner().invoke(app, estimate).stdout, "bought again") == told
-
-
-def words_of(done):
-    """The words at the left of the summary."""
-    return re.findall(r"^  (\S+(?: \S+)*)  ", done.stderr, re.MULTILINE)
 
 
 def test_a_finished_campaign_has_nothing_to_confirm(shop, monkeypatch):

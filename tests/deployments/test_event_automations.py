@@ -1,6 +1,6 @@
 """The automations on events: what they match and what they say, judged by Prefect's own server code.
 
-tests/e2e/test_event_automations.py fires each one.
+tests/e2e/test_event_automations.py registers them on a real server, and fires one of each action.
 """
 
 import re
@@ -18,6 +18,7 @@ from prefect.server.utilities.user_templates import render_user_template_sync
 from prefect_assay.campaigns.events import KINDS, kinds
 from prefect_assay.campaigns.events.sending import list_related, make_resource
 from prefect_assay.campaigns.problems import ALERTS
+from prefect_assay.campaigns.problems.kinds import RECEIVER_UNREACHABLE, SWEEP_SILENT
 from prefect_assay.deployments.automations import register_automations
 from prefect_assay.deployments.event_automations import (
     DESIGNS_DROPPED,
@@ -31,7 +32,7 @@ from prefect_assay.errors import ConfigurationError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
 IDS = {"experiment_id": "e-1", "experiment_code": "LAB-1", "campaign_id": "c-1", "order_key": "k-1"}
-FACTS = {
+RUN_FACTS = {
     "notify-status": kinds.StatusChanged(**IDS, status="in_production", results_status="none"),
     "notify-invoice": kinds.ExperimentInvoiced(**IDS, amount_cents=123_450, payment_method="async_invoice"),
     "notify-approval": kinds.ApprovalRequested(
@@ -49,6 +50,25 @@ FACTS = {
         **IDS, version=1, table="s3://assay/c-1/LAB-1/v001/results.csv", rows=3
     ),
 }
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+PROBLEMS = {
+    f"notify-{kind}": kinds.ProblemOpened(
+        kind=kind, subject="s-7", since=SINCE, text=f"something about {kind}", next_step="mend it"
+    )
+    for kind in ALERTS
+    if kind != RECEIVER_UNREACHABLE
+}
+NO_SWEEP = PROBLEMS.pop(f"notify-{SWEEP_SILENT}")  # its own automation waits for silence
+FACTS = (
+    RUN_FACTS
+    | PROBLEMS
+    | {
+        "notify-problem": NO_SWEEP,
+        "notify-resolved": kinds.ProblemResolved(
+            kind="campaign-without-run", subject="s-7", since=SINCE, until=datetime(2026, 1, 2, tzinfo=UTC)
+        ),
+    }
+)
 TARGETS = {
     name: "slack-webhook/team" if recipe.subject else "design/mine" for name, recipe in RECIPES.items()
 }
@@ -104,9 +124,15 @@ def fires(name, fact):
     return trigger.expects(happened.event) and trigger.covers_resources(happened.resource, happened.related)
 
 
+def test_every_automation_of_a_fact_is_judged():
+    """The others: silence has no event, and files and hints are no facts of the plugin."""
+    assert RECIPES.keys() - FACTS.keys() == {f"notify-{SWEEP_SILENT}", "start-round", "start-sweep"}
+
+
 @pytest.mark.parametrize("name", FACTS)
 def test_it_fires_on_its_own_event_only(name):
-    assert [other for other, fact in FACTS.items() if fires(name, fact)] == [name]
+    expected = {*PROBLEMS, name} if name == "notify-problem" else {name}
+    assert {other for other, fact in FACTS.items() if fires(name, fact)} == expected
 
 
 def test_an_invoice_that_a_machine_pays_is_no_news():
@@ -126,9 +152,15 @@ def test_the_notification_says_what_has_happened(name):
         for text in (action.subject, action.body)
     ]
     assert not any("{{" in text or "Failed to render" in text for text in texts), texts
-    values = {"notify-invoice": "1234.50 USD", "notify-budget": "2000.00 USD", "notify-approval": "9.00 USD"}
-    assert values.get(name, "LAB-1") in " ".join(texts)
-    assert "c-1-0" in texts[1]
+    values = {
+        "notify-invoice": "1234.50 USD",
+        "notify-budget": "2000.00 USD",
+        "notify-approval": "9.00 USD",
+        "notify-resolved": "Over: campaign-without-run s-7",
+    }
+    of_a_problem = name not in RUN_FACTS and name != "notify-resolved"
+    assert (FACTS[name].text if of_a_problem else values.get(name, "LAB-1")) in " ".join(texts)
+    assert ("c-1-0" in texts[1]) is (name in RUN_FACTS)
 
 
 def test_templates_name_fields_of_the_event():

@@ -14,7 +14,7 @@ from prefect_assay.archive.sources import list_files
 from prefect_assay.designs import read
 from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
-from support.archive.refusing_s3 import refusing_server
+from support.archive.foreign_server import foreign_server
 
 FASTA = ">a\nACD\n>b\nEFG\n"
 
@@ -196,7 +196,8 @@ def test_s3_that_refuses_for_a_while_may_be_tried_again(monkeypatch, status, cod
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    with refusing_server(status, code) as endpoint:
+    refusal = f"<Error><Code>{code}</Code><Message>m</Message></Error>".encode()
+    with foreign_server(status, {"Content-Type": "application/xml"}, refusal) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
         for read_it in (read_sequences, list_files):
             with pytest.raises(ServiceUnavailable, match=f"answers {code}; .*{step}"):

@@ -1,17 +1,14 @@
 """The recipes of docs/developing.md: a rail and an archive kind in the places that they name, and in no others."""
 
 import ast
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from prefect_assay import blocks
+from prefect_assay.blocks.archives import ARCHIVES, get_archive_kind
 from prefect_assay.blocks.wallets import WALLETS
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.orders.payments import can_pay_again, get_rail_kind, name_rail, rails
 from prefect_assay.orders.payments.rails import RAILS
 from prefect_assay.orders.payments.terms import Terms
@@ -20,119 +17,7 @@ from prefect_assay.tasks.pay import require_rail
 from support.accounts import make_account
 
 ROOT = Path(__file__).parents[2]
-SUPPORT = ROOT / "tests" / "support" / "recipes"
 TOP = ("blocks", "deployments", "flows", "tasks")
-
-WALLET = """
-class VoucherBook(PaymentWallet):
-    rail = PaymentMethod.VOUCHER
-    _block_type_name = "Assay Voucher Ledger"
-    code: str
-    shops: list[str]
-
-    def get_rail(self):
-        from prefect_assay.orders.payments.rails.voucher import VoucherRail
-
-        return VoucherRail(self.code, tuple(self.shops))
-
-    def get_identity(self):
-        return "ledger"
-
-    def get_payees(self):
-        return tuple(self.shops)
-
-
-"""
-ARCHIVE = """
-_SHELVES = {}
-
-
-class MemoryArchive(ArchiveBlock):
-    scheme = "memory://"
-    address_form = "memory://shelf/prefix"
-    _block_type_name = "Assay Memory Archive"
-    shelf: str
-    prefix: _Prefix = ""
-
-    @classmethod
-    def parse_address(cls, address):
-        shelf, _, prefix = address.removeprefix(cls.scheme).partition("/")
-        return {"shelf": shelf, "prefix": prefix}
-
-    def get_store(self):
-        from support.archive.memory_store import MemoryStore
-
-        return _SHELVES.setdefault(self.shelf, MemoryStore())
-
-    def require_present(self):
-        if self.shelf not in _SHELVES:
-            raise ArchiveUnavailable(f"there is no shelf {self.shelf}")
-
-
-"""
-# What the recipes change: file, the text before which the addition goes, the addition.
-ADDED = (
-    ("service/models/vocabulary.py", '    ASYNC_INVOICE = "async_invoice"\n', '    VOUCHER = "voucher"\n'),
-    (
-        "orders/payments/rails/__init__.py",
-        "from prefect_assay.orders.payments.rails.x402",
-        "from prefect_assay.orders.payments.rails.voucher import VoucherRail\n",
-    ),
-    ("blocks/wallets.py", "# Where a wallet is registered", WALLET),
-    ("blocks/archives.py", "# Where an archive kind is registered", ARCHIVE),
-)
-REGISTERED = (
-    ("orders/payments/rails/__init__.py", "type[Rail], ...]] = (", "type[Rail], ...]] = (VoucherRail, "),
-    ("blocks/wallets.py", "\nWallet = ", "\nWallet = VoucherBook | "),
-    ("blocks/archives.py", "\nArchive = ", "\nArchive = MemoryArchive | "),
-)
-
-
-def change(package, name, old, new):
-    path = package / name
-    text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1, f"{name}: {old!r}"
-    path.write_text(text.replace(old, new), encoding="utf-8")
-
-
-@pytest.fixture
-def package(tmp_path):
-    """A copy of the package with the third kinds."""
-    copy = tmp_path / "prefect_assay"
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "src" / "prefect_assay", copy, ignore=ignore)
-    for name in TOP:
-        shutil.copytree(ROOT / name, copy / name, ignore=ignore)
-    shutil.copy(SUPPORT / "voucher.py", copy / "orders" / "payments" / "rails" / "voucher.py")
-    for name, before, addition in ADDED:
-        change(copy, name, before, addition + before)
-    for name, old, new in REGISTERED:
-        change(copy, name, old, new)
-    return copy
-
-
-def test_a_third_rail_and_a_third_archive_kind_go_their_own_way(package):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(package.parent), str(ROOT / "tests")])}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "--noconftest",
-    ]
-    played = subprocess.run(
-        [*command, "-c", os.devnull, "--rootdir", str(package.parent), str(SUPPORT / "play_third_kinds.py")],
-        env=environment,
-        cwd=package.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert played.returncode == 0, played.stdout + played.stderr
 
 
 @pytest.mark.parametrize("method", sorted(MACHINE_RAILS))
@@ -153,11 +38,21 @@ def test_a_rail_that_is_not_registered_is_refused_before_money(monkeypatch, meth
     assert name_rail(method) == method
 
 
-# Where a single rail or archive kind may be named: its own places, and what is about a lab, which pays in one way.
+def test_an_address_of_no_archive_kind_is_refused_with_those_that_there_are():
+    for kind in ARCHIVES:
+        assert get_archive_kind(kind.address_form) is kind
+    with pytest.raises(InputError, match=r"there is no kind of archive for 'gs://bucket'") as caught:
+        get_archive_kind("gs://bucket")
+    assert all(kind.address_form in str(caught.value) for kind in ARCHIVES)
+
+
+# Where a single rail or archive kind may be named: its own places, and what is about a lab or the demo, which have one of each.
 RAIL_MODULES = {kind.__module__ for kind in RAILS}
 TERMS = {kind for kind in Terms.__subclasses__() if kind.__module__ in RAIL_MODULES}
-NAMES = {method.name for method in MACHINE_RAILS} | {kind.__name__ for kind in (*RAILS, *WALLETS, *TERMS)}
-PLACES = {f"src/{module.replace('.', '/')}.py" for module in RAIL_MODULES} | {
+RAIL_NAMES = {text for method in MACHINE_RAILS for text in (method.name, method.value)} | {
+    kind.__name__ for kind in (*RAILS, *WALLETS, *TERMS)
+}
+RAIL_PLACES = {f"src/{module.replace('.', '/')}.py" for module in RAIL_MODULES} | {
     "src/prefect_assay/service/models/vocabulary.py",
     "src/prefect_assay/orders/payments/rails/__init__.py",
     "src/prefect_assay/cli/services/lab.py",
@@ -165,16 +60,33 @@ PLACES = {f"src/{module.replace('.', '/')}.py" for module in RAIL_MODULES} | {
     "blocks/__init__.py",
     "blocks/wallets.py",
 }
+ARCHIVE_PLACES = {
+    "src/prefect_assay/cli/campaigns/find.py",  # a folder of this machine
+    "src/prefect_assay/cli/demo/campaign.py",
+    "src/prefect_assay/cli/demo/story.py",
+    "src/prefect_assay/cli/services/lab.py",
+    "src/prefect_assay/cli/services/saved_blocks.py",
+    "blocks/__init__.py",
+    "blocks/archives.py",
+}
 
 
-def test_no_other_module_names_a_rail():
-    naming = set()
-    for folder in ("src/prefect_assay", *TOP):
-        for file in (ROOT / folder).rglob("*.py"):
-            names = {
-                getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", None)
-                for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-            }
-            if names & NAMES:
-                naming.add(file.relative_to(ROOT).as_posix())
-    assert naming == PLACES
+def names_in(file):
+    """Every name, attribute and word of a module, as its code has them."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    return {
+        getattr(node, field)
+        for node in nodes
+        for field in ("id", "attr", "name", "value")
+        if hasattr(node, field)
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "places"),
+    [(RAIL_NAMES, RAIL_PLACES), ({kind.__name__ for kind in ARCHIVES}, ARCHIVE_PLACES)],
+    ids=["rail", "archive kind"],
+)
+def test_no_other_module_names_a_rail_or_an_archive_kind(names, places):
+    files = [file for folder in ("src/prefect_assay", *TOP) for file in (ROOT / folder).rglob("*.py")]
+    assert {file.relative_to(ROOT).as_posix() for file in files if names_in(file) & names} == places

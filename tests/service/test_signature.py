@@ -261,7 +261,15 @@ def test_one_changed_byte_is_noticed(data):
         + body[position + 1 :]
     )
     assert genuine(body, headers)
-    assert not genuine(changed, headers)
+    with pytest.raises(SignatureError) as caught:
+        check(changed, headers)
+    assert not isinstance(caught.value, MalformedDelivery), "parsed before it was verified"
+
+
+@given(st.binary(max_size=60) | ANY_JSON.map(lambda value: json.dumps(value).encode()))
+def test_any_other_signed_body_is_malformed(body):
+    with pytest.raises(MalformedDelivery):
+        check(body, signed(body))
 
 
 ANYTHING = (

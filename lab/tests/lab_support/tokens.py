@@ -8,8 +8,6 @@ from biscuit_auth import Biscuit, BlockBuilder, PublicKey
 from assay_lab.service.core import LabCore
 from assay_lab.tokens import permissions
 
-AUTHORITY, BLOCK, PROOF = 2, 3, 4
-
 
 def online(core: LabCore, token: str, parent: str | None = None, **restrictions: Any) -> dict[str, Any]:
     """POST /tokens/attenuate with the token itself: `id` and `token`."""
@@ -37,22 +35,3 @@ def split(token: str, slug: str = "lab") -> tuple[str, bytes]:
 def join(before: str, body: bytes) -> str:
     """The opposite of `split`."""
     return before + base64.urlsafe_b64encode(body).decode()
-
-
-def parts(body: bytes) -> list[tuple[int, bytes]]:
-    """Field number and raw bytes (with its header) of each top-level protobuf field; all are length-delimited."""
-    fields, position = [], 0
-    while position < len(body):
-        start, number = position, body[position] >> 3
-        position += 1
-        length = shift = 0
-        while True:
-            byte = body[position]
-            position += 1
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        position += length
-        fields.append((number, body[start:position]))
-    return fields

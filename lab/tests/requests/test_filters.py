@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.requests import filters
 from assay_lab.requests.filters import Atom, Node
+from assay_lab.service import seeding
 from lab_support.core import PRICED, get, lab_core, order, refusal, spec
 
 
@@ -21,6 +22,9 @@ def core():
         name="Gamma",
         skip_draft=True,
     )
+    stranger = seeding.add_organization(made.lab, "other", "Other")
+    body = {"experiment_spec": spec(), "name": "alpha"}
+    made.request("POST", "/experiments", token=stranger.member_token, json_body=body)
     yield made
     made.close()
 
@@ -135,11 +139,40 @@ _TREES = st.recursive(
 )
 
 
-@given(_TREES)
-@settings(max_examples=200)
-def test_any_wellformed_filter_is_answered_or_refused_with_400(core, text):
+@given(_TREES | st.text(max_size=60))
+@settings(max_examples=300)
+def test_any_filter_is_answered_of_the_own_organization_or_refused_with_400(core, text):
     try:
         page = get(core, "/experiments", filter=text)
         assert page["total"] + get(core, "/experiments", filter=f"not({text})")["total"] <= 3
     except Refusal as refused:
         assert refused.status == 400  # noqa: PT017 - both ends are fine
+
+
+@given(
+    st.lists(st.builds("{}({})".format, st.sampled_from(["asc", "desc"]), _FIELDS)).map(",".join)
+    | st.text(max_size=60)
+)
+@settings(max_examples=200)
+def test_any_sort_is_answered_or_refused_with_400(core, text):
+    try:
+        assert get(core, "/experiments", sort=text)["total"] == 3
+    except Refusal as refused:
+        assert refused.status == 400  # noqa: PT017 - both ends are fine
+
+
+def length_of_statement(core, depth):
+    """Characters of the longest statement for a filter on this many steps into a JSON field."""
+    field = "experiment_spec"
+    for step in range(depth):
+        field = f"at({field},k{step})"
+    statements = []
+    core.lab.store._connection.set_trace_callback(statements.append)
+    page = get(core, "/experiments", filter=f"is_null({field})")
+    core.lab.store._connection.set_trace_callback(None)
+    assert page["total"] == 3
+    return max(map(len, statements))
+
+
+def test_steps_into_json_do_not_multiply_the_statement(core):
+    assert length_of_statement(core, 15) - length_of_statement(core, 1) < 14 * len('."k10"') * 2

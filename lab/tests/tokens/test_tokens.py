@@ -1,6 +1,7 @@
 """Tokens of the lab: roles, what is refused, families, fixed tokens, and what the database keeps (contract 5)."""
 
 import json
+import string
 from datetime import timedelta
 
 import pytest
@@ -132,6 +133,11 @@ def test_what_is_not_genuine_is_401_without_a_reason(core):
         "surrogate": genuine + "\ud800",
         "too long": genuine + "A" * 40_000,
     }
+    kept = genuine.rstrip("=")
+    padding = genuine.removeprefix(kept)
+    letters = set(string.ascii_letters + string.digits + "-_") - {kept[-1]}
+    refused |= {f"last letter {letter}": kept[:-1] + letter + padding for letter in letters}
+    refused |= {f"{tail!r} added": genuine + tail for tail in ("=", "==", "A", "AA==", "\0", ".")}
     assert core.request("GET", "/whoami", token=seal.write(claims(core))).status == 200
     assert {name: told(core, token) for name, token in refused.items()} == dict.fromkeys(
         refused, UNAUTHORIZED

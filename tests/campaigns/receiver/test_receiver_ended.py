@@ -3,7 +3,6 @@
 import contextlib
 import signal
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -142,7 +141,7 @@ def test_ended_by_force_it_never_acknowledges(receiver):
         sending = service.submit(post, receiver)
         receiver.until(receiver.begun)
         receiver.process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
+        receiver.until(lambda: "Shutting down" in receiver.read_output())
         receiver.process.send_signal(signal.SIGINT)
         with contextlib.suppress(
             httpx.TransportError

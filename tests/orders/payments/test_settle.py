@@ -39,7 +39,9 @@ from support.lab.pay import (
     X402,
     Answer,
     PayWorld,
+    after,
     arrive,
+    claim_settlement,
     drop_answer,
     fail_after,
     forbid_replay,
@@ -49,6 +51,7 @@ from support.lab.pay import (
     lose,
     refuse,
     refuse_without_reason,
+    state_failure,
     with_signing,
 )
 from support.x402 import CANARY_ADDRESS, CANARY_KEY, NETWORK, RECEIVER, USDC, decode
@@ -58,6 +61,17 @@ ODD_ANSWERS = [
     (fail_after, "the payment was answered with status 500"),
     (forbid_replay, "the payment was answered with status 403"),
     (leave_out_receipt, "the payment was answered without a receipt"),
+    (after(refuse_without_reason), "the payment was answered with status 402"),
+    (after(state_failure("settlement_pending")), "the payment was answered with status 402"),
+    (after(state_failure("invalid_transaction_state")), "the payment was answered with status 402"),
+]
+# To a credential that has not arrived; R3 to R9 of `x402-conformance`. Bodies that can't be read: test_client_faults.py.
+EMPTY_ANSWERS = [
+    lose,
+    claim_settlement,
+    refuse_without_reason,
+    state_failure("settlement_pending"),
+    state_failure("invalid_transaction_state"),
 ]
 HOUR = timedelta(hours=1)
 
@@ -367,6 +381,15 @@ def test_a_settlement_that_the_invoice_never_shows_is_unknown_and_never_settles_
             assert (world.state(), world.spent()) == ("unknown", world.cents)
     assert (world.could_settle(), len(world.issued)) == (1, int(world.method == MPP))
     require_paid(world)
+
+
+@pytest.mark.parametrize("answers", EMPTY_ANSWERS)
+def test_an_answer_to_a_credential_that_did_not_arrive_is_never_taken_for_a_payment(world, answers):
+    leave_in_doubt(world, answers)
+    assert (world.state(), world.spent(), world.settlements()) == ("unknown", world.cents, [])
+    if world.method == X402:
+        require_paid(world)
+        assert world.could_settle() == 1
 
 
 def test_a_credential_lost_on_the_way_is_sent_again_by_the_next_call_unchanged(x402):

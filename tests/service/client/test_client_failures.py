@@ -3,9 +3,11 @@ import pickle
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from prefect_assay import errors
-from prefect_assay.service.client.http.failures import result, retry_after
+from prefect_assay.service.client.http.failures import problem_of, result, retry_after
 from prefect_assay.service.client.http.request import Answer
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
@@ -187,6 +189,33 @@ def test_an_absent_quote_or_invoice_is_not_ready_unless_something_else_answers(o
 def test_retry_after_is_read_as_seconds_and_as_a_date(value, seconds):
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert retry_after(answer(429, {}, **{"retry-after": value}), now) == seconds
+
+
+ERROR_BODIES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.just("x; y\n" * 600),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["error", "errors", "detail", "hint", "code", "field", "message", "loc"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.binary() | ERROR_BODIES.map(lambda body: json.dumps(body).encode()),
+    st.text(max_size=20) | st.floats().map(str),
+)
+def test_any_error_answer_is_read(body, header):
+    got = answer(500, body, **{"retry-after": header, "x-request-id": header})
+    messages = problem_of(got).messages
+    assert messages
+    assert all(len(message) <= 2_000 and "\n" not in message for message in messages)
+    wait = retry_after(got)
+    assert wait is None or wait >= 0
 
 
 def test_secrets_are_cut_out_of_headers_and_of_escaped_text():

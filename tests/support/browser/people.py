@@ -1,11 +1,8 @@
-"""Persons with browsers: each thing to do in a tab of its own, and everything that the tabs were answered."""
+"""A person with a browser: each thing to do in a tab of its own, and everything that went wrong in the tabs."""
 
-import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 from playwright.sync_api import Page, Request, Response, sync_playwright
 
@@ -42,11 +39,8 @@ class Person:
 
     def __init__(self, chromium: str, ui_url: str, interface: Interface) -> None:
         self.interface = interface
-        self.answers: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.expected: list[str] = []  # parts of what a test provokes
-        self.page_errors: Counter[str] = Counter()
-        self.seconds: list[float] = []
         self._api = f"{ui_url}/api/"
         self._own = ui_url
         self._playwright = sync_playwright().start()
@@ -61,16 +55,12 @@ class Person:
         self._context.add_init_script(SLOW_SCREEN)
         self._context.on("response", self._answered)
         self._context.on("requestfailed", self._failed)
-        self._context.on("weberror", lambda error: self.page_errors.update([str(error.error)[:120]]))
 
-    def click(self, action: str, *what: str) -> dict[str, Any]:
-        """Do one thing in a new tab; what the API said to it."""
-        began = time.monotonic()
+    def approve(self, run: str) -> dict[str, Any]:
+        """Approve what a run asks, in a new tab; what the API said to it."""
         with self._tab() as page:
-            answer = getattr(self.interface, action)(page, *what)
-            body: dict[str, Any] = answer.json()
-        self.seconds.append(time.monotonic() - began)
-        return body
+            body: dict[str, Any] = self.interface.approve(page, run).json()
+            return body
 
     def close(self) -> None:
         """Close the browser."""
@@ -87,7 +77,6 @@ class Person:
 
     def _answered(self, response: Response) -> None:
         if response.url.startswith(self._api):
-            self.answers[str(response.status)] += 1
             bad = response.status >= 400
         else:  # the interfaces ask for icons that are not there
             bad = response.url.startswith(self._own) and response.status >= 500
@@ -98,32 +87,3 @@ class Person:
         # aborted: by the page itself, when it shows another view or is closed
         if request.url.startswith(self._own) and request.failure != "net::ERR_ABORTED":
             self.wrong.append(f"{request.failure} {request.method} {request.url}")
-
-
-class Crowd:
-    """Persons at work at once, named by their interface; a browser must stay in one thread."""
-
-    def __init__(self, chromium: str, ui_url: str, names: Iterable[str]) -> None:
-        self.people: dict[str, Person] = {}
-        self._chromium, self._ui_url = chromium, ui_url
-        self._threads = {name: ThreadPoolExecutor(1) for name in names}
-
-    def __enter__(self) -> Self:
-        self._everybody(self._arrive)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._everybody(lambda name: self.people[name].close())
-        for thread in self._threads.values():
-            thread.shutdown()
-
-    def click(self, action: str, items: dict[str, list[tuple[str, ...]]]) -> dict[str, list[dict[str, Any]]]:
-        """Everybody does one thing to each of their items; what was answered, in the same order."""
-        return self._everybody(lambda name: [self.people[name].click(action, *item) for item in items[name]])
-
-    def _arrive(self, name: str) -> None:
-        self.people[name] = Person(self._chromium, self._ui_url, INTERFACES[name.partition("-")[0]])
-
-    def _everybody(self, do: Callable[[str], Any]) -> dict[str, Any]:
-        going = {name: thread.submit(do, name) for name, thread in self._threads.items()}
-        return {name: one.result() for name, one in going.items()}

@@ -30,6 +30,7 @@ X402, MPP = "x402-exact", "mpp-spt"
 PROFILE = "profile_lab_1ab402"
 PAY_TO = X402Settings().pay_to
 CANARY_TOKEN = "spt_canary"
+TRANSACTION = "0x" + "ab" * 32
 LIMITS = X402Limits(networks=(NETWORK,), assets=(USDC,), pay_to=(PAY_TO,))
 RAIL = X402Rail(SecretStr(CANARY_KEY), LIMITS)
 OTHER_RAIL = X402Rail(SecretStr("0x" + "11" * 32), LIMITS)
@@ -74,6 +75,26 @@ def leave_out_receipt(send):
 
 def refuse_without_reason(send):
     return Answer(402, {}, {})
+
+
+def after(answers):
+    """The same answer to a credential that has arrived."""
+    return lambda send: (send(), answers(send))[1]
+
+
+def claim_settlement(send):
+    """Of a credential that never arrived, in the words of both protocols."""
+    settled = encode({"success": True, "transaction": TRANSACTION, "network": NETWORK})
+    receipt = encode({"status": "success", "method": "stripe", "reference": "pi_1"})
+    return Answer(200, {"payment-response": settled, "payment-receipt": receipt}, {"status": "paid"})
+
+
+def state_failure(reason):
+    """A settlement that has failed or not ended: the transaction may still be mined."""
+    failure = encode(
+        {"success": False, "errorReason": reason, "transaction": TRANSACTION, "network": NETWORK}
+    )
+    return lambda _: Answer(402, {"payment-response": failure}, {})
 
 
 def refuse(send):
