@@ -31,6 +31,7 @@ _LIMITS: Final = frozenset(
 # Compared without upper-casing, which turns some letters outside ASCII into amino acids.
 _LETTERS: Final = AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}
 _FAB: Final = "fab"
+_SCFV: Final = frozenset({"scfv", "sc_fv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,29 @@ class Entry:
     metadata: Any = None
 
     @property
+    def kind(self) -> str:
+        """The type of the molecule in lower case."""
+        return str(self._metadata("type") or "").lower()
+
+    @property
+    def lacks(self) -> str | None:
+        """What the type needs and the metadata lacks (service-shapes, Sequences); None if it is complete."""
+        if self.kind in _SCFV and not (self._metadata("VH") and self._metadata("VL")):
+            return "ScFv needs VH and VL"
+        constant = self._metadata("framework_regions")
+        if self.kind == _FAB and not (
+            isinstance(constant, dict) and constant.get("ch") and constant.get("cl")
+        ):
+            return "FAB needs framework_regions.ch and .cl"
+        return None
+
+    @property
     def duplicate_key(self) -> tuple[str, str] | None:
         """Normalized residues and tag location; None for a Fab, which is exempt (contract 2.3).
 
         Its type says that it is one, or the colon between its chains.
         """
-        if CHAIN_SEPARATOR in self.aa_string or str(self._metadata("type") or "").lower() == _FAB:
+        if CHAIN_SEPARATOR in self.aa_string or self.kind == _FAB:
             return None
         return self.aa_string.upper(), str(self._metadata("tag_location") or "").upper()
 
