@@ -42,9 +42,7 @@ class WebhookEndpoint(StrictFields, Block):
 
     def derive_for_order(self, order_key: str) -> tuple[str, SecretStr]:
         """Derive the delivery address and the secret of one experiment (contract 4.2, 6)."""
-        from prefect_assay.service.client.http.secrets import remember  # noqa: PLC0415
         from prefect_assay.service.webhook_signature import delivery_url, derive_secret  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         secret = derive_secret(self.signing_key.get_secret_value(), order_key)
-        remember((self.signing_key.get_secret_value(), secret))
         return delivery_url(self.url, order_key), SecretStr(secret)

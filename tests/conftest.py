@@ -57,14 +57,6 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(f"{path}: {count}")
 
 
-@pytest.fixture(autouse=True)
-def no_secrets_of_other_tests():
-    """A process cuts the last secrets out of what it reads. Those of tests are simple, and may be part of an address."""
-    from prefect_assay.service.client.http import secrets
-
-    secrets._handled.clear()
-
-
 @pytest.fixture(scope="session")
 def moto_endpoint():
     """A quick S3 stand-in; each test makes a bucket of its own."""

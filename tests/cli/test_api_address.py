@@ -1,7 +1,9 @@
 """An address that is not that of a Prefect API is named before any command acts on what it answers."""
 
 import pytest
+from prefect.settings import PREFECT_UI_URL, temporary_settings
 
+from prefect_assay.cli.prefect_api import hide_credentials, run_url
 from support.archive.foreign_server import foreign_server
 from support.command import command
 
@@ -59,6 +61,44 @@ def test_an_address_that_can_be_none_is_named(tmp_path, address):
     assert done.code != 0
     assert "PREFECT_API_URL" in done.err
     assert "Traceback" not in done.err + done.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("status", "--json"), ("check", "--json"), ("register",), ("up", "--port", "1")],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("path", ["", "/api"])
+def test_no_password_of_the_address_is_shown(tmp_path, arguments, path):
+    with foreign_server(404, {}) as address:
+        place = address.removeprefix("http://") + path
+        url = f"http://lab:s3cr3t@{place}"
+        done = command(*arguments, cwd=tmp_path, PREFECT_HOME=str(tmp_path / "p"), PREFECT_API_URL=url)
+    assert done.code != 0
+    assert f"http://{place}" in done.out + done.err
+    assert "s3cr3t" not in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://lab:s3/c@r#t@127.0.0.1:4200/api", "http://127.0.0.1:4200/api"),
+        ("lab:s3cr3t@127.0.0.1:4200/api", "127.0.0.1:4200/api"),
+        (
+            "'404 Not Found' for url 'https://lab:s3cr3t@[::1]/api/x'",
+            "'404 Not Found' for url 'https://[::1]/api/x'",
+        ),
+        ("https://prefect.example.org/api", "https://prefect.example.org/api"),
+        ("(none is set)", "(none is set)"),
+    ],
+)
+def test_user_and_password_are_cut_out_of_every_form(text, shown):
+    assert hide_credentials(text) == shown
+
+
+def test_the_page_of_a_run_has_no_password():
+    with temporary_settings({PREFECT_UI_URL: "http://lab:s3cr3t@127.0.0.1:4200"}):
+        assert run_url("r") == "http://127.0.0.1:4200/runs/flow-run/r"
 
 
 @pytest.mark.parametrize(

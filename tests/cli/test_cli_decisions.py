@@ -200,7 +200,23 @@ def test_a_user_without_a_name_says_who_decides(monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "cents"),
-    [("438.50", 43_850), ("5,000", 500_000), ("0", 0), ("0.001", None), ("-1", None), ("x", None)],
+    [
+        *[
+            ("438.50", 43_850),
+            ("438.5", 43_850),
+            ("5,000", 500_000),
+            ("$1,234,567.89", 123_456_789),
+            ("0", 0),
+        ],
+        *[
+            (text, None)
+            for text in ("438,50", "1,5", "1,2,3", "5,0000", "0,500.0,0", "5.000,00", "5.000", ",5")
+        ],
+        *[
+            (text, None)
+            for text in ("0.001", "-1", "x", "", "1e4", "5_000", "nan", "5,000 $", "10000000000.01")
+        ],
+    ],
 )
 def test_an_amount_is_exact(text, cents):
     request = AnswerRequest(

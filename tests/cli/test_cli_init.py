@@ -499,6 +499,8 @@ def test_the_keys_are_made_once_by_whoever_is_first_and_are_private(tmp_path):
     assert stat.S_IMODE(keys.file.stat().st_mode) == 0o600
     assert [path.name for path in home.iterdir()] == [keys.file.name]
     assert keys.service not in repr(keys)
+    keys.file.write_text(f"# of the service, and of local labs\n{keys.service}\n{keys.lab}\n")
+    assert signing_keys(home) == keys
     keys.file.write_text(f"{keys.lab}\n")
     with pytest.raises(ConfigurationError, match="needs a line"):
         signing_keys(home)

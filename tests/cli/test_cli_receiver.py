@@ -5,7 +5,9 @@ import sys
 import time
 
 import httpx
+import pytest
 
+from prefect_assay.cli.services import receiver
 from prefect_assay.local.environment import free_ports
 from support.command import command
 
@@ -46,6 +48,20 @@ def test_keys_of_a_file_and_a_prefix(tmp_path):
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=15)
     assert KEY not in output
+
+
+@pytest.mark.parametrize(
+    "key", [f"{'k' * 32},{'o' * 32}", f"k,{'o' * 32}", f"#{KEY}", f'["{KEY}', f"[{KEY}]", f'k"\\{KEY}', KEY]
+)
+def test_a_key_of_a_file_is_loaded_as_the_block_holds_it(tmp_path, monkeypatch, key):
+    loaded = []
+    monkeypatch.setenv("PREFECT_ASSAY_RECEIVER_SIGNING_KEYS", "")
+    monkeypatch.setattr(receiver, "check_api_address", lambda: None)
+    monkeypatch.setattr(receiver, "serve_receiver", lambda _, settings, *place: loaded.append(settings))
+    file = tmp_path / "keys"
+    file.write_text(f"# {'c' * 40}\n#\n  {key}\n\n{KEY}2\n")
+    receiver.run_receiver(host="127.0.0.1", port=1, prefix=None, keys_file=file)
+    assert [one.get_secret_value() for one in loaded[0].signing_keys] == [key, f"{KEY}2"]
 
 
 def test_a_missing_key_is_an_error_that_names_the_variable():

@@ -23,7 +23,7 @@ LISTS = [
 ]
 FAB = {"aa_string": "MKV:GHI", "metadata": {"type": "FAB", "framework_regions": {"ch": "x", "cl": "y"}}}
 METADATA = [
-    *({"type": "VHH"}, {"type": "FAB"}, {"type": "ScFv", "VH": "E"}, {"type": ["nanobody"]}),
+    *({"type": "VHH"}, {"type": "IgG"}, {"type": "sc_fv", "VH": "E", "VL": "D"}, {"type": ["nanobody"]}),
     *({"tag_location": "N-terminal"}, {"tag_location": 3}),
 ]
 FINE = [

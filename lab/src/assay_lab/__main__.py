@@ -41,7 +41,9 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--landscape-tm-noise", type=float, default=0.35, help="degrees Celsius, per replicate"
     )
-    parser.add_argument("--allow-http-webhooks", action="store_true", help="http webhook URLs on loopback")
+    parser.add_argument(
+        "--allow-http-webhooks", action="store_true", help="webhooks to private and loopback hosts, by http"
+    )
     parser.add_argument("--real-time-retries", action="store_true", help="webhook back-off in real seconds")
     parser.add_argument("--webhook-timeout", type=float, default=5.0, help="seconds a receiver may take")
     parser.add_argument("--provider-word", default="provider")

@@ -9,7 +9,8 @@ import pytest
 
 from assay_lab.kernel.faults import FaultList
 from assay_lab.service.faults import ACTIONS, Fault
-from lab_support.core import spec
+from lab_support.core import lab_core, spec
+from lab_support.tool_client import browser
 
 pytest_plugins = ["assay_lab.fixture"]
 
@@ -97,6 +98,24 @@ def test_a_failure_after_the_invoice_voids_it_and_names_nothing(lab):
     assert lab.used(number) == 1
     assert [row["status"] for row in lab.api("GET", "/invoices").json()["items"]] == ["void"]
     assert lab.order(auto_accept_quote=True).status_code == 201
+
+
+@pytest.mark.parametrize("action", ["post_invoice_failure", "partial_create"])
+def test_an_order_is_broken_before_a_clock_looks_at_it(monkeypatch, action):
+    core, seen = lab_core(), []
+
+    def look():
+        with core.lab.store.transaction() as db:
+            seen.append(db.column("SELECT status FROM invoices"))
+
+    monkeypatch.setattr(core.lab, "changed", look)
+    core.faults.append(Fault(action=action, method="POST", path="/experiments"))
+    body = {"experiment_spec": spec(), "name": "x", "auto_accept_quote": True}
+    token = {"Authorization": f"Bearer {core.seeded.member_token}"}
+    with browser(core) as http:
+        assert http.post("/api/v1/experiments", json=body, headers=token).status_code == 500
+    core.close()
+    assert [statuses for statuses in seen if statuses] == [["void"]]
 
 
 @pytest.mark.parametrize("action", ["post_invoice_failure", "partial_create"])

@@ -25,13 +25,24 @@ def create(core, specification, **fields):
     )
 
 
-def test_http_webhooks_need_the_flag_and_loopback():
-    core = lab_core(allow_http_webhooks=True)
-    for url in ("http://127.0.0.1:9/x", "http://localhost/x", "http://[::1]:8080/x", "https://example.org/x"):
-        assert order(core, webhook_url=url).status == 201
-    for url in ("http://example.org/x", "http://127.0.0.1.example.org/x", "http://10.0.0.1/x"):
+def test_http_webhooks_need_the_flag_and_a_private_host(core):
+    private = (
+        *("http://127.0.0.1:9/x", "http://localhost/x", "http://[::1]:8080/x", "http://localhost./x"),
+        *(
+            "http://10.0.0.1/x",
+            "http://192.168.1.5:8080/x",
+            "http://receiver:8080/x",
+            "http://receiver.internal/x",
+        ),
+    )
+    lenient = lab_core(allow_http_webhooks=True)
+    for url in (*private, "https://example.org/x"):
+        assert order(lenient, webhook_url=url).status == 201
+    for url in ("http://example.org/x", "http://127.0.0.1.example.org/x", "http://8.8.8.8/x"):
+        assert create(lenient, spec(), webhook_url=url).status == 400
+    lenient.close()
+    for url in private:
         assert create(core, spec(), webhook_url=url).status == 400
-    core.close()
 
 
 def test_a_number_beyond_all_bounds_is_not_stored(core):

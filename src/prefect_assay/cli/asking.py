@@ -1,8 +1,10 @@
 """Questions to the person at a terminal, and what they give as options instead: amounts, addresses, confirmations."""
 
 import getpass
+import re
 import sys
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from typing import Final
 
 import typer
 
@@ -11,20 +13,22 @@ from prefect_assay.errors import InputError
 from prefect_assay.service.bounds import CENTS_MAX
 from prefect_assay.service.client.http.address import is_address
 
+_USD: Final = re.compile(r"\$?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]{1,2})?")
+
 
 def parse_cents(text: str, option: str) -> int:
     """The US cents of an amount in USD.
 
     Raises:
-        InputError: the text is not an amount, or has parts of a cent.
+        InputError: the text is not an amount, has parts of a cent, or has a comma that separates no thousands.
     """
-    try:
-        cents = Decimal(text.replace(",", "").removeprefix("$")) * 100
-    except InvalidOperation:
-        cents = Decimal("NaN")
-    if not cents.is_finite() or not 0 <= cents <= CENTS_MAX or cents != int(cents):
-        raise InputError(f"{option}: {text!r} is not an amount in USD, such as 5000 or 438.50")
-    return int(cents)
+    amount = text.strip()
+    cents = int(Decimal(amount.removeprefix("$").replace(",", "")) * 100) if _USD.fullmatch(amount) else -1
+    if not 0 <= cents <= CENTS_MAX:
+        raise InputError(
+            f"{option}: {text!r} is not an amount in USD; write it like 5000, 5,000 or 438.50, with a point before the cents"
+        )
+    return cents
 
 
 def ask_usd(value: str | None, option: str, question: str, default_usd: float) -> float:

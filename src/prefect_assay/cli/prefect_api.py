@@ -37,6 +37,14 @@ _OF_AN_API: Final = frozenset(
 )
 
 
+_CREDENTIALS: Final = re.compile(r"(\w+://|^)\S*@")  # PREFECT_API_URL may be http://user:password@host/api
+
+
+def hide_credentials(text: str) -> str:
+    """An address, or a text with addresses, without user and password."""
+    return _CREDENTIALS.sub(r"\1", text)
+
+
 @contextmanager
 def api_errors() -> Iterator[None]:
     """Turn errors of the Prefect client into `ServiceUnavailable` and `Unauthorized`; others stay as they are.
@@ -141,7 +149,8 @@ def _why_no_api() -> str | None:
 
 @cache
 def _check_address(address: str, cloud: str) -> None:
-    wrong = f"PREFECT_API_URL is {address}, which is not the address of a Prefect API"
+    shown = hide_credentials(address)
+    wrong = f"PREFECT_API_URL is {shown}, which is not the address of a Prefect API"
     spelling = f"{wrong}; write it as http://127.0.0.1:4200/api"
     try:
         parts = urlsplit(address)
@@ -159,7 +168,7 @@ def _check_address(address: str, cloud: str) -> None:
     reason = _why_no_api()
     if reason is None:
         return
-    advice = "" if parts.path.rstrip("/").endswith("/api") else f"; write {address.rstrip('/')}/api"
+    advice = "" if parts.path.rstrip("/").endswith("/api") else f"; write {shown.rstrip('/')}/api"
     raise ConfigurationError(
         f"{wrong}: {reason}{advice or '; correct host, port and path'}, with `prefect config set PREFECT_API_URL=...`"
     )
@@ -301,10 +310,10 @@ def run_url(run_id: object) -> str | None:
     from prefect.settings import get_current_settings
 
     ui_url = get_current_settings().ui_url
-    return f"{ui_url.rstrip('/')}/runs/flow-run/{run_id}" if ui_url else None
+    return f"{hide_credentials(ui_url).rstrip('/')}/runs/flow-run/{run_id}" if ui_url else None
 
 
 def _api_url() -> str:
     from prefect.settings import get_current_settings
 
-    return str(get_current_settings().api.url or "(none is set)")
+    return hide_credentials(get_current_settings().api.url or "(none is set)")

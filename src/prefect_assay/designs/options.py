@@ -155,7 +155,7 @@ class SpendingOptions(_Options):
         default=None,
         title="Your name",
         description="Who asks for this purchase; recorded with what is approved. Prefect's own user counts instead, where "
-        "there is one. Empty: the account's owner.",
+        "there is one. Empty: the machine's user in a command, else the account's owner.",
     )
 
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prefect_assay.errors import RequestRefused
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.request import Answer
-from prefect_assay.service.client.http.secrets import remember, scrubbed
+from prefect_assay.service.client.http.secrets import scrubbed
 
 TOKEN = "svc_main_abcdef0123456789/+secret"
 OTHER = "whsec-0123456789-of-a-webhook-abc"
@@ -31,12 +32,38 @@ def client(text):
     return AssayClient("https://lab.example.org", TOKEN, transport=transport)
 
 
-@pytest.mark.parametrize("secret", [TOKEN, OTHER])
 @pytest.mark.parametrize("how", ["plain", "slashes", "escaped"])
-def test_a_secret_in_a_text_of_an_update_is_cut_out(secret, how):
-    remember([OTHER])
-    (update,) = client(spelt(secret, how)).updates.iterate()
+def test_the_token_in_a_text_of_an_update_is_cut_out(how):
+    (update,) = client(spelt(TOKEN, how)).updates.iterate()
     assert (update.name, update.description) == ("[secret]", "see [secret]!")
+
+
+@pytest.mark.parametrize("how", ["plain", "escaped"])
+@pytest.mark.parametrize("fields", [{"secret": OTHER}, {"headers": {"Authorization": OTHER}}])
+def test_a_secret_of_the_request_is_cut_out_of_its_answer(fields, how):
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(201, text=f'{{"id": "w", "url": "https://h.example/{spelt(OTHER, how)}"}}')
+    )
+    made = AssayClient("https://lab.example.org", TOKEN, transport=transport).webhooks.create(
+        "https://h.example", **fields
+    )
+    assert made.url == "https://h.example/[secret]"
+
+
+@pytest.mark.parametrize("value", ["error", "request_id", "application/json"])
+def test_a_header_of_a_webhook_changes_no_answer_but_its_own(value):
+    record = b'{"id": "e-1", "accept": "application/json", "error": null, "request_id": "r"}'
+    answers = [
+        httpx.Response(400, json={"error": "url: not reachable", "request_id": "r"}),
+        httpx.Response(201, json={"id": "w", "url": "https://h.example"}),
+        httpx.Response(200, content=record),
+    ]
+    transport = httpx.MockTransport(lambda _: answers.pop(0))
+    service = AssayClient("https://lab.example.org", TOKEN, transport=transport)
+    with pytest.raises(RequestRefused, match="url: not reachable"):
+        service.webhooks.create("https://h.example", headers={"X-Level": value})
+    service.webhooks.create("https://h.example", headers={"X-Level": value})
+    assert next(iter(service.documents.iterate("e-1"))).body == record
 
 
 def test_raw_documents_keep_every_other_byte():

@@ -16,7 +16,7 @@ from prefect_assay.service.client.http.request import Request
 from prefect_assay.service.client.http.wire import Wire
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.models.vocabulary import ExperimentStatus
-from support.client import operations
+from support.client import first_operation, operations
 
 MOMENT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ACME = WireWords(provider="acme", service="Foo")
@@ -47,6 +47,21 @@ def sent(request, words=None):
 def test_a_test_of_one_field_is_one_parameter(test, pair):
     request = operations.results.list(where=[test], limit=2).request
     assert sent(request) == [("limit", "2"), pair]
+
+
+@pytest.mark.parametrize(
+    "status", ["InProduction", "in_production", "In production", ExperimentStatus.IN_PRODUCTION]
+)
+@pytest.mark.parametrize("name", ["status", "state"])
+def test_a_status_travels_as_the_wire_spells_it(name, status):
+    assert sent(operations.experiments.list(**{name: status}).request) == [(name, "in_production")]
+    rows = first_operation(lambda client: client.experiments.iterate(**{name: status}))
+    assert (name, "in_production") in sent(rows.request)
+
+
+def test_a_status_of_results_travels_as_the_wire_spells_it():
+    (pair,) = sent(operations.experiments.list(results_status="All").request)
+    assert pair == ("filter", str(f.eq("results_status", "all")))
 
 
 @given(st.text())

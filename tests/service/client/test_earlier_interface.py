@@ -71,6 +71,18 @@ def test_an_option_that_it_would_ignore_is_refused(call, server, asked):
         call("updates.list", **asked)
 
 
+@pytest.mark.parametrize("cursor", ["u01", "", 7])
+def test_a_cursor_beside_the_items_of_the_current_feed_is_not_followed(call, server, cursor):
+    def current_feed(connection, request):
+        query = {name: int(values[0]) for name, values in parse_qs(urlsplit(request.target).query).items()}
+        page = ROWS[query.get("offset", 0) :][: query["limit"]]
+        body = {"items": page, "total": len(ROWS), "count": len(page), "offset": query.get("offset", 0)}
+        reply(200, body | {"next_cursor": cursor})(connection, request)
+
+    server.will(*[current_feed] * 10)
+    assert [update.id for update in call("updates.iterate", page_size=10)] == [row["id"] for row in ROWS]
+
+
 def test_a_cursor_that_leads_in_a_circle_ends(call, server):
     server.will(*[reply(200, {"updates": ROWS[:2], "next_cursor": "u23"})] * 9)
     assert len(call("updates.iterate", page_size=2)) == len(server.seen) == 2

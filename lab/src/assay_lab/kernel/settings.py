@@ -51,7 +51,7 @@ class LabSettings:
     landscape_kd_noise: float = 0.1  # standard deviation of log10 K_D between replicates
     landscape_tm_noise: float = 0.35  # standard deviation of T_m between replicates, in degrees Celsius
     pricing_v1: datetime = datetime(2025, 1, 1, tzinfo=UTC)  # older experiments have no price (contract 9)
-    allow_http_webhooks: bool = False  # `webhook_url` may be plain http on loopback (demo and tests only)
+    allow_http_webhooks: bool = False  # to private hosts, by plain http (demo and tests only)
     retry_on_real_clock: bool = False  # webhook back-off runs on real seconds instead of lab time
     webhook_timeout_seconds: float = 5.0  # how long a receiver may take to answer
     token_prefix: str = "assay"  # noqa: S105 - a prefix, no secret

@@ -30,7 +30,9 @@ _LIMITS: Final = frozenset(
 )
 # Compared without upper-casing, which turns some letters outside ASCII into amino acids.
 _LETTERS: Final = AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}
+_PRIVATE_SUFFIXES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 _FAB: Final = "fab"
+_SCFV: Final = frozenset({"scfv", "sc_fv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,29 @@ class Entry:
     metadata: Any = None
 
     @property
+    def kind(self) -> str:
+        """The type of the molecule in lower case."""
+        return str(self._metadata("type") or "").lower()
+
+    @property
+    def lacks(self) -> str | None:
+        """What the type needs and the metadata lacks (service-shapes, Sequences); None if it is complete."""
+        if self.kind in _SCFV and not (self._metadata("VH") and self._metadata("VL")):
+            return "ScFv needs VH and VL"
+        constant = self._metadata("framework_regions")
+        if self.kind == _FAB and not (
+            isinstance(constant, dict) and constant.get("ch") and constant.get("cl")
+        ):
+            return "FAB needs framework_regions.ch and .cl"
+        return None
+
+    @property
     def duplicate_key(self) -> tuple[str, str] | None:
         """Normalized residues and tag location; None for a Fab, which is exempt (contract 2.3).
 
         Its type says that it is one, or the colon between its chains.
         """
-        if CHAIN_SEPARATOR in self.aa_string or str(self._metadata("type") or "").lower() == _FAB:
+        if CHAIN_SEPARATOR in self.aa_string or self.kind == _FAB:
             return None
         return self.aa_string.upper(), str(self._metadata("tag_location") or "").upper()
 
@@ -209,7 +228,7 @@ def payment_header_violations(named: str | None) -> list[Violation]:
 
 
 def webhook_violations(url: Any, *, allow_http: bool) -> list[Violation]:
-    """HTTPS only (contract 4.2); plain http on loopback where the lab was started to allow it."""
+    """HTTPS only (contract 4.2); plain http to private hosts where the lab was started to allow it."""
     if not isinstance(url, str):
         return []
     wrong = [Violation("webhook_url: must be an HTTPS URL")]
@@ -221,12 +240,23 @@ def webhook_violations(url: Any, *, allow_http: bool) -> list[Violation]:
     except ValueError:
         return wrong
     secure = parts.scheme == "https" and host
-    local = allow_http and parts.scheme == "http" and host and _is_loopback(host)
+    local = allow_http and parts.scheme == "http" and host and is_private(host.removesuffix("."))
     return [] if secure or local else wrong
 
 
-def _is_loopback(host: str) -> bool:
+def is_private(host: str) -> bool:
+    """Whether a host is this machine's or a private network's, by its number or its name; no name is looked up."""
+    address = read_address(host)
+    if address is not None:
+        return not address.is_global or address.is_multicast
+    return "." not in host or host.endswith(_PRIVATE_SUFFIXES)
+
+
+def read_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The number of a host; None for a name. An IPv4 address inside an IPv6 one is unpacked."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return host == "localhost"
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address

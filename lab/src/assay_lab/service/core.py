@@ -4,9 +4,10 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from assay_lab.api import Route, find_operation, find_routes
+from assay_lab.experiments import orders
 from assay_lab.experiments.clock_driver import ClockDriver
 from assay_lab.kernel.faults import FaultList, WebhookFault
 from assay_lab.kernel.refusals import Refusal, database_unavailable
@@ -14,10 +15,12 @@ from assay_lab.kernel.settings import LabSettings
 from assay_lab.requests.core import Answer, Call, Lab
 from assay_lab.service import seeding
 from assay_lab.service.faults import Fault
-from assay_lab.service.journal import Journal, name_caller
+from assay_lab.service.journal import CALLER, Journal, name_caller
 from assay_lab.tokens import sessions
 from assay_lab.tokens.principal import ANONYMOUS, Principal
 from assay_lab.webhooks.sender import Sender
+
+_DONE: Final = frozenset({HTTPStatus.OK, HTTPStatus.CREATED})
 
 
 class LabCore:
@@ -102,10 +105,22 @@ class LabCore:
         """Authenticate, check the role, and handle; refuses as the service."""
         try:
             who = self._authorized(route, headers)
-            return route.handler(Call(self.lab, who, path, query, headers, body))
+            return self._handle(route, Call(self.lab, who, path, query, headers, body))
         finally:
             if route.writes:
                 self.lab.changed()
+
+    def _handle(self, route: Route, call: Call) -> Answer:
+        """Handle; a fault breaks the order before it is committed, so that it never goes on meanwhile."""
+        caller = CALLER.get()
+        if caller is None or not caller.breaks_order:
+            return route.handler(call)
+        with self.lab.store.transaction() as db:
+            answer = route.handler(call)
+            fields = answer.body if isinstance(answer.body, dict) and answer.status in _DONE else {}
+            if invoice_id := fields.get("invoice_id") or fields.get("provider_invoice_id"):
+                caller.broken = orders.break_order(self.lab, db, invoice_id, route.path)
+        return answer
 
     def _authorized(self, route: Route, headers: Mapping[str, str]) -> Principal:
         if route.open:

@@ -13,10 +13,12 @@ _KEPT: Final = 20_000
 
 @dataclass(slots=True)
 class Caller:
-    """Whose request it is, filled in when its token is checked."""
+    """Whose request it is, filled in when its token is checked; and what a fault does to the order that it makes."""
 
     organization_id: str | None = None
     token_id: str | None = None
+    breaks_order: bool = False
+    broken: dict[str, Any] | None = None  # the further fields of the error body, if an order was broken
 
 
 # The edge sets an empty one for each request; it reaches the core's thread with the request's context.

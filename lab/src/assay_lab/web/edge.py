@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from assay_lab.experiments import orders
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.settings import API_PREFIX
 from assay_lab.service.core import LabCore
@@ -109,8 +108,9 @@ class Edge:
         if fault is None:
             await self._app(exchange.scope, receive, exchange.take)
         elif await self._before(exchange, fault):
+            exchange.caller.breaks_order = fault.action in BREAKS_ORDER
             await self._app(exchange.scope, receive, exchange.take)
-            await self._after(exchange, fault)
+            self._after(exchange, fault)
 
     async def _deliver(self, exchange: _Exchange, receive: Receive, send: Send) -> None:
         """Send the answer as the fault wants it: whole, late, cut or not at all."""
@@ -153,39 +153,20 @@ class Edge:
             self._fail(exchange, fault, HTTPStatus.SERVICE_UNAVAILABLE)
         return fault.action not in NEVER_HANDLED
 
-    async def _after(self, exchange: _Exchange, fault: Fault) -> None:
+    def _after(self, exchange: _Exchange, fault: Fault) -> None:
         """What the fault does to a request that is handled and committed."""
+        broken = exchange.caller.broken
         if fault.action == "error_after":
             self._fail(exchange, fault, HTTPStatus.INTERNAL_SERVER_ERROR)
-        elif fault.action in BREAKS_ORDER:
-            await run_in_threadpool(self._break_order, exchange, fault)
+        elif broken is not None:
+            extra = broken if fault.action == "partial_create" else {}
+            self._fail(exchange, fault, HTTPStatus.INTERNAL_SERVER_ERROR, **extra)
+        elif fault.action in BREAKS_ORDER:  # there was no order to break
+            fault.give_back()
 
     def _fail(self, exchange: _Exchange, fault: Fault, default: HTTPStatus, **extra: Any) -> None:
         body = self._core.lab.settings.words.to_wire({"error": fault.error, **extra, **fault.fields})
         exchange.fail(fault.status or default, body, fault.retry_after)
-
-    def _break_order(self, exchange: _Exchange, fault: Fault) -> None:
-        """Void the invoice that the answer names; an answer without one goes out as it is."""
-        invoice_id = self._invoice(exchange)
-        if invoice_id is None:
-            fault.give_back()
-            return
-        with self._core.lab.store.transaction() as db:
-            extra = orders.break_order(self._core.lab, db, invoice_id, exchange.path)
-        if fault.action == "post_invoice_failure":
-            extra = {}
-        self._fail(exchange, fault, HTTPStatus.INTERNAL_SERVER_ERROR, **extra)
-        self._core.lab.changed()
-
-    def _invoice(self, exchange: _Exchange) -> str | None:
-        if exchange.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
-            return None
-        try:
-            body = self._core.lab.settings.words.from_wire(json.loads(exchange.body))
-        except ValueError:
-            return None  # a file
-        invoice_id = body.get("invoice_id") or body.get("provider_invoice_id")
-        return str(invoice_id) if invoice_id else None
 
     def _note(self, exchange: _Exchange) -> None:
         self._core.journal.add(

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay_lab.errors import ConfigurationError
+from assay_lab.words import SIMULATED_HEADER, SIMULATED_VALUE
 
 _NAME: Final = r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+"
 _HOST: Final = re.compile(rf"(?P<name>{_NAME})(?::(?P<port>[0-9]{{0,5}}))?")
@@ -59,10 +60,7 @@ class OwnPagesOnly:
             await self._app(scope, receive, send)
             return
         refusal = self._refuse(Headers(scope=scope), scope["method"])
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, receive, _forbid_frames(send))
+        await (refusal or self._app)(scope, receive, _mark_answer(send))
 
     def _refuse(self, headers: Headers, method: str) -> JSONResponse | None:
         hosts = headers.getlist("host")
@@ -117,12 +115,17 @@ def _make_refusal(status: HTTPStatus, reason: str) -> JSONResponse:
     return JSONResponse({"error": reason}, status)
 
 
-def _forbid_frames(send: Send) -> Send:
-    """Keep pages of others from showing the lab's in a frame, where a person would click unawares."""
+def _mark_answer(send: Send) -> Send:
+    """Say that this service is simulated, and keep pages of others from showing the lab's in a frame.
 
-    async def send_with_policy(message: Message) -> None:
+    In a frame, a person would click unawares.
+    """
+
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).setdefault("content-security-policy", "frame-ancestors 'self'")
+            headers = MutableHeaders(scope=message)
+            headers[SIMULATED_HEADER] = SIMULATED_VALUE
+            headers.setdefault("content-security-policy", "frame-ancestors 'self'")
         await send(message)
 
-    return send_with_policy
+    return send_with_headers

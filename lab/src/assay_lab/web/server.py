@@ -19,7 +19,7 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 from uvicorn.protocols.http import h11_impl
 
 from assay_lab import api
@@ -35,32 +35,12 @@ from assay_lab.web.dispatcher import Dispatcher, make_error, make_refusal
 from assay_lab.web.edge import Edge
 from assay_lab.web.origin import OwnPagesOnly, lab_names
 from assay_lab.web.tool_endpoint import ToolEndpoint
-from assay_lab.words import SIMULATED_HEADER, SIMULATED_VALUE
 
 # A client that sends into a connection which the server is just closing gets no answer. By default httpx and uvicorn both
 # close an idle one after five seconds.
 KEEP_ALIVE_SECONDS: Final = 60
 
 logger = logging.getLogger("assay_lab")
-
-
-class _SaysSimulated:
-    """ASGI middleware: every answer says that this service is simulated, refusals, faults and pages included."""
-
-    _HEADER: Final = (SIMULATED_HEADER.lower().encode(), SIMULATED_VALUE.encode())
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI entry point."""
-
-        async def send_with_header(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), self._HEADER]
-            await send(message)
-
-        await self._app(scope, receive, send_with_header)
 
 
 def create_app(core: LabCore) -> ASGIApp:
@@ -78,7 +58,7 @@ def create_app(core: LabCore) -> ASGIApp:
     app.router.routes.append(Route("/mcp", ToolEndpoint(core, edge)))
     app.router.routes.extend(Route(path, sign_in) for path in oauth.PATHS)
     names = lab_names(urlsplit(core.lab.settings.base_url).hostname or "", core.lab.settings.allowed_hosts)
-    return _SaysSimulated(OwnPagesOnly(edge, names))
+    return OwnPagesOnly(edge, names)
 
 
 def _describe_app(app: FastAPI, core: LabCore) -> None:

@@ -4,7 +4,6 @@ The secret is never returned. Header values may be credentials: a caller that ma
 gets a mask. No host is looked up: a name that resolves to a private address passes.
 """
 
-import ipaddress
 import re
 import uuid
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.requests import validation
 from assay_lab.requests.core import Answer, Call, require_owned, uuid_or_none
 from assay_lab.requests.schemas import CreateWebhook, ModifyWebhook
-from assay_lab.requests.validation import Violation
+from assay_lab.requests.validation import Violation, is_private, read_address
 from assay_lab.webhooks import delivery
 from assay_lab.webhooks.delivery import MASK
 
@@ -30,7 +29,6 @@ _VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _HOST: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*")
 # The last label of an address in one of its old spellings, such as 127.1 or 0x7f000001.
 _NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_PRIVATE_SUFFIXES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 # Decided by the sender: framing, the connection, and the type of the body.
 _RESERVED: Final = frozenset(
     {
@@ -152,7 +150,7 @@ def _url_problem(url: str, *, private: bool) -> str | None:
     host = _read_host(url)
     if host is None:
         return ""
-    inside = _is_private(host)
+    inside = is_private(host)
     scheme = urlsplit(url).scheme
     if (scheme == "https" and (private or not inside)) or (scheme == "http" and private and inside):
         return None
@@ -171,26 +169,10 @@ def _read_host(url: str) -> str | None:
     if not host or port == 0 or "@" in parts.netloc:  # a password does not belong into an address
         return None
     host = host.removesuffix(".")
-    if _read_address(host) is not None:
+    if read_address(host) is not None:
         return host
     plain = _HOST.fullmatch(host) and not _NUMERIC.fullmatch(host.rpartition(".")[2])
     return host if plain else None
-
-
-def _read_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
-
-
-def _is_private(host: str) -> bool:
-    address = _read_address(host)
-    if address is not None:
-        return not address.is_global or address.is_multicast
-    return "." not in host or host.endswith(_PRIVATE_SUFFIXES)
 
 
 def _header_violations(headers: Mapping[str, str], own_prefix: str) -> list[Violation]:

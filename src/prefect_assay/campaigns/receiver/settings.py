@@ -28,7 +28,7 @@ class ReceiverSettings(BaseSettings):
     signing_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         min_length=1,
         description="The signing_key of the WebhookEndpoint block; several, separated by commas, while a key is "
-        "being replaced. At least 32 characters each.",
+        "being replaced. At least 32 characters each; a key with a comma in a JSON list.",
     )
     path_prefix: str = Field(
         default="/assay",

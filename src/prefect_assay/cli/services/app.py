@@ -231,7 +231,7 @@ def receiver(
     keys_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the signing keys, one per line. Default: PREFECT_ASSAY_RECEIVER_SIGNING_KEYS."
+            help="File with the signing keys, one per line; `# ` begins a comment. Default: PREFECT_ASSAY_RECEIVER_SIGNING_KEYS."
         ),
     ] = None,
     allow_host: AllowHost = None,

@@ -37,7 +37,7 @@ from prefect_assay.campaigns.runs.queries import (
 from prefect_assay.campaigns.runs.starting import find_obstacles, read_own_deployments
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import make_plain_console, print_json
-from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.cli.prefect_api import api_errors, hide_credentials, require_api
 from prefect_assay.cli.services.init import token_owner
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.receiver_address import read_address
@@ -105,9 +105,8 @@ def _run_bounded(part: str, look: Callable[[SyncPrefectClient], Iterator[Line]])
             with api_errors(), get_client(sync_client=True) as client:
                 lines.extend(look(client))
         except Exception as error:  # noqa: BLE001 - any failure is a finding
-            lines.append(
-                Line(part, ok=False, text=str(error) or type(error).__name__, next_step="as the message says")
-            )
+            text = hide_credentials(str(error)) or type(error).__name__
+            lines.append(Line(part, ok=False, text=text, next_step="as the message says"))
 
     thread = Thread(target=copy_context().run, args=(go,), daemon=True)
     thread.start()
@@ -133,7 +132,7 @@ def _check_versions(client: SyncPrefectClient) -> Iterator[Line]:
 
 def _check_server(client: SyncPrefectClient) -> Iterator[Line]:
     answer = client.request("GET", "/health")
-    yield Line("server", ok=True, text=f"answers at {client.api_url}")
+    yield Line("server", ok=True, text=f"answers at {hide_credentials(str(client.api_url))}")
     yield _check_clock("server", answer.headers)
     client.count_flow_runs()
     yield Line("database", ok=True, text="answers a query of the runs")

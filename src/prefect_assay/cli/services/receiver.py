@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from prefect_assay.cli.options import MAIN
 from prefect_assay.cli.prefect_api import api_errors, check_api_address
+from prefect_assay.cli.services.signing_keys import list_keys
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.client.http.address import is_loopback_url
 from prefect_assay.service.models.service import NEUTRAL_SERVICE
@@ -40,7 +42,7 @@ def run_receiver(
     from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 
     if keys_file is not None:
-        os.environ[f"{_PREFIX}SIGNING_KEYS"] = ",".join(_read_keys(keys_file))
+        os.environ[f"{_PREFIX}SIGNING_KEYS"] = json.dumps(_read_keys(keys_file))  # a key may contain commas
     if prefix is not None:
         os.environ[PREFIX_VARIABLE] = prefix
     if allow_hosts:
@@ -172,7 +174,6 @@ async def _run_both(main: "uvicorn.Server", status: "uvicorn.Server") -> None:
 
 def _read_keys(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return list_keys(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the signing keys cannot be read from {path}: {error}") from None
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]

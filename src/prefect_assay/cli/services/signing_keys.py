@@ -36,7 +36,7 @@ def signing_keys(home: Path) -> SigningKeys:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             _make_keys(file)
-        keys = [line for line in file.read_text(encoding="utf-8").splitlines() if line]
+        keys = list_keys(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(f"the signing keys {file} cannot be used: {error.strerror}") from None
     service = [key for key in keys if not key.startswith(LAB_KEY_PREFIX)]
@@ -49,11 +49,17 @@ def signing_keys(home: Path) -> SigningKeys:
     return SigningKeys(file, service[0], lab[0])
 
 
+def list_keys(text: str) -> list[str]:
+    """The keys of a file's text, one per line, without comments: a key may begin with `#`, a comment with `# `."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line for line in lines if line and line.split()[0] != "#"]
+
+
 def file_without(home: Path, key: str) -> Path | None:
     """The file of a Prefect home's keys if it is there and does not hold this key: `up`'s receiver refuses its deliveries."""
     file = home / _FILE
     try:
-        return None if key in file.read_text(encoding="utf-8").splitlines() else file
+        return None if key in list_keys(file.read_text(encoding="utf-8")) else file
     except OSError:
         return None
 

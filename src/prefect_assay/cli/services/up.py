@@ -23,6 +23,12 @@ from rich.text import Text
 from prefect_assay.cli.ending_signals import EndingSignals
 from prefect_assay.cli.failures import refuse_ignored
 from prefect_assay.cli.output import make_plain_console
+from prefect_assay.cli.prefect_api import (
+    check_api_address,
+    check_client_variables,
+    hide_credentials,
+    refuse_unusable_auth,
+)
 from prefect_assay.cli.services.password import protect_api
 from prefect_assay.cli.services.receiver import (
     PREFIX_VARIABLE,
@@ -90,7 +96,6 @@ def run_up(
     """
     from prefect.settings import get_current_settings
 
-    from prefect_assay.cli.prefect_api import check_client_variables
     from prefect_assay.cli.services.server import keep_home_private
     from prefect_assay.deployments.settings_files import RUNNER, read_shipped_settings, set_defaults
     from prefect_assay.deployments.work_pool import (
@@ -122,7 +127,9 @@ def run_up(
         refuse_taken_port(receiver_host, receiver_port, ("--receiver-host", "--receiver-port"))
         api, own_server, noted = _find_api(port)
         if not own_server:
-            refuse_ignored({"--password": ask_password}, f"the server at {api} is not started here")
+            refuse_ignored(
+                {"--password": ask_password}, f"the server at {hide_credentials(api)} is not started here"
+            )
         elif ask_password:
             protect_api()
         if own_server:
@@ -133,7 +140,7 @@ def run_up(
         try:
             installation.start()
             installation.say(
-                f"Prefect's user interface: {api.removesuffix('/api')}",
+                f"Prefect's user interface: {hide_credentials(api).removesuffix('/api')}",
                 f"The receiver answers at {address}; the service needs an https address that leads there.",
                 "Next, in another terminal, once: `prefect-assay init`. Then `prefect-assay run`. Ctrl-C stops everything.",
             )
@@ -149,8 +156,6 @@ def _find_api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
     """The address of the Prefect API, whether its server is one of the parts, and what there is to say of it."""
     from prefect.settings import PREFECT_API_URL, get_current_settings, update_current_profile
 
-    from prefect_assay.cli.prefect_api import check_api_address
-
     configured = get_current_settings().api.url
     here = not configured or urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
     if here and not (configured and is_answering(f"{configured}/health")):
@@ -163,19 +168,22 @@ def _find_api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
         return address, True, (f"PREFECT_API_URL of the Prefect profile {profile.name!r} is now {address}",)
     if port not in {None, urlsplit(configured).port}:
         refuse_ignored(
-            {"--port": port}, f"PREFECT_API_URL is {configured} already; change it, or leave --port out"
+            {"--port": port},
+            f"PREFECT_API_URL is {hide_credentials(configured)} already; change it, or leave --port out",
         )
     if here and not is_answering(f"{configured}/health"):
         return configured, True, ()
     check_api_address()
-    return configured, False, (f"the Prefect server at {configured} is used; none is started",)
+    return (
+        configured,
+        False,
+        (f"the Prefect server at {hide_credentials(configured)} is used; none is started",),
+    )
 
 
 def _check_api_path(configured: str | None) -> None:
     """Raise ConfigurationError where the server that `up` starts would not answer at the address that others ask."""
     from prefect.settings import get_current_settings
-
-    from prefect_assay.cli.prefect_api import refuse_unusable_auth
 
     api = get_current_settings().server.api
     refuse_unusable_auth("PREFECT_SERVER_API_AUTH_STRING", api.auth_string)
@@ -185,9 +193,10 @@ def _check_api_path(configured: str | None) -> None:
             "the server with `prefect-assay server` and set PREFECT_API_URL to it"
         )
     if configured and urlsplit(configured).path.rstrip("/") != "/api":
-        address = f"{urlsplit(configured).scheme}://{urlsplit(configured).netloc}/api"
+        shown = hide_credentials(configured)
+        address = f"{urlsplit(shown).scheme}://{urlsplit(shown).netloc}/api"
         raise ConfigurationError(
-            f"PREFECT_API_URL is {configured}, and the server that `up` starts there has its API at {address}; set it with "
+            f"PREFECT_API_URL is {shown}, and the server that `up` starts there has its API at {address}; set it with "
             f"`prefect config set PREFECT_API_URL={address}`"
         )
 
@@ -375,7 +384,7 @@ class _Installation:
         self._show()
         if done.returncode:
             raise ConfigurationError(
-                f"the flows cannot be deployed to {self.api}; the reason is above, and in {log}"
+                f"the flows cannot be deployed to {hide_credentials(self.api)}; the reason is above, and in {log}"
             )
 
     def _read_word(self) -> None:

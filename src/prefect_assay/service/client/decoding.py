@@ -93,12 +93,15 @@ def read_page(kind: type[M]) -> Callable[[Answer], Page[M]]:
             items: tuple[M, ...] = all_rows.validate_python(rows)
         except ValidationError as error:
             raise _off_fields(answer, error) from None
+        cursor = (
+            None if "items" in words else words.get("next_cursor")
+        )  # the current interface has offsets only
         return Page[M].model_construct(  # every value is checked already
             items=items,
             total=_number(words.get("total"), len(items)),
             count=len(items),  # counted here: paging must not depend on the service's own count
             offset=_number(words.get("offset"), 0),
-            next_cursor=cursor if isinstance(cursor := words.get("next_cursor"), str) and cursor else None,
+            next_cursor=cursor if isinstance(cursor, str) and cursor else None,
         )
 
     return read

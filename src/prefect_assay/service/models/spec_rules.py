@@ -20,7 +20,9 @@ from prefect_assay.service.models.vocabulary import (
     REPLICATES_MIN,
 )
 
-_FAB: Final = "fab"  # service-shapes, Sequences: `metadata.type`, compared in lower case
+# service-shapes, Sequences: `metadata.type`, compared in lower case
+_FAB: Final = "fab"
+_SCFV: Final = frozenset({"scfv", "sc_fv"})
 QUOTED_MAX: Final = 80
 
 
@@ -45,6 +47,7 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
         *_fields(spec),
         *_json("parameters", spec.parameters),
         *_count(spec),
+        *_chains(spec),
         *check_sequences(list(spec.sequences.items())),
     )
 
@@ -52,7 +55,7 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
 def check_sequences(entries: Sequence[tuple[str, NamedResidues]]) -> tuple[str, ...]:
     """Every violation in named sequences (contract 2.3 and 2.4); a list form may repeat a name.
 
-    Metadata is free: the contract names two of its keys and limits the values of neither.
+    Metadata is free (contract 2.4): the contract names two of its keys and limits the values of neither.
     """
     return (*_sequences(entries), *_names(entries), *_duplicates(entries))
 
@@ -131,6 +134,18 @@ def _count(spec: ExperimentSpec) -> Iterator[str]:
         )
 
 
+def _chains(spec: ExperimentSpec) -> Iterator[str]:
+    """What an ordered ScFv and a Fab need (service-shapes, Sequences)."""
+    for name, value in spec.sequences.items():
+        metadata = value.metadata or {}
+        kind, place = _type_of(metadata), f"sequences[{quoted(name)}].metadata"
+        if kind in _SCFV and not (metadata.get("VH") and metadata.get("VL")):
+            yield f"{place}: the type ScFv needs VH and VL"
+        constant = metadata.get("framework_regions")
+        if kind == _FAB and not (isinstance(constant, dict) and constant.get("ch") and constant.get("cl")):
+            yield f"{place}: the type FAB needs framework_regions with ch and cl"
+
+
 def _sequences(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
     for name, value in entries:
         place = f"sequences[{quoted(name)}]"
@@ -182,10 +197,14 @@ def _duplicates(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
 def _identity(value: NamedResidues) -> tuple[str, str] | None:
     """What two sequences must not share; None for a Fab, which its type or its several chains show."""
     metadata = value.metadata if isinstance(value.metadata, dict) else {}
-    is_fab = str(metadata.get("type") or "").lower() == _FAB or CHAIN_SEPARATOR in value.aa_string
+    is_fab = _type_of(metadata) == _FAB or CHAIN_SEPARATOR in value.aa_string
     if is_fab or not value.aa_string:
         return None
     return value.aa_string.upper(), str(metadata.get("tag_location") or "").upper()
+
+
+def _type_of(metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("type") or "").lower()
 
 
 def quoted(value: str) -> str:

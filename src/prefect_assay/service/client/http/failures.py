@@ -31,14 +31,7 @@ from prefect_assay.service.client.http.request import (
     Request,
     T,
 )
-from prefect_assay.service.client.http.secrets import (
-    LENGTH_MIN,
-    cut,
-    remember,
-    remembered,
-    scrubbed,
-    spellings,
-)
+from prefect_assay.service.client.http.secrets import LENGTH_MIN, cut, scrubbed, spellings
 
 _SHOWN: Final = 500
 _PAYMENT_PROBLEMS: Final = "https://paymentauth.org/problems/"
@@ -177,13 +170,10 @@ def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ())
     """Read an accepted answer; raise the error that any other answer means."""
     request = operation.request
     hidden = (*secrets, *request.secrets)
-    remember(request.secrets)
     if not operation.accepts(answer.status):
         answer = scrubbed(answer, hidden)
     elif not operation.secret:  # its texts end in events, artifacts, logs and the archive
-        answer = scrubbed(
-            answer, (secret for secret in (*hidden, *remembered()) if len(secret) >= LENGTH_MIN)
-        )
+        answer = scrubbed(answer, (secret for secret in hidden if len(secret) >= LENGTH_MIN))
     if not operation.accepts(answer.status):
         raise operation.failed(answer) or failure(request, answer)
     unexpected: UnexpectedAnswer | MixedAnswer

@@ -15,24 +15,8 @@ from prefect_assay.service.client.http.request import Answer
 _CUT: Final = "[secret]"
 # Shorter ones may be words, which an accepted answer has everywhere.
 LENGTH_MIN: Final = 16
-_REMEMBERED_MAX: Final = 256
-_handled: Final[dict[str, None]] = {}
 _PACKED = re.compile(r"[A-Za-z0-9+/_-]{16,}")
 _URL_SAFE: Final = str.maketrans("+/", "-_")
-
-
-def remember(secrets: Iterable[str]) -> None:
-    """Note secrets that this process sends or holds: a later answer of the service may repeat them."""
-    for secret in filter(None, secrets):
-        _handled.pop(secret, None)
-        _handled[secret] = None
-    while len(_handled) > _REMEMBERED_MAX:
-        _handled.pop(next(iter(_handled)), None)
-
-
-def remembered() -> tuple[str, ...]:
-    """The last secrets that were noted."""
-    return tuple(_handled)
 
 
 def scrubbed(answer: Answer, secrets: Iterable[str]) -> Answer:
@@ -75,7 +59,7 @@ def cut(text: str, spelt: Iterable[str]) -> str:
     return text
 
 
-@lru_cache(maxsize=_REMEMBERED_MAX)
+@lru_cache
 def _escaped(secret: str) -> re.Pattern[bytes]:
     """The secret in a JSON text, whose writer may escape any letter. All other bytes of the text stay as they are."""
     return re.compile(b"".join(map(_letter, secret)))

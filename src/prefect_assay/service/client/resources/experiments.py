@@ -182,8 +182,8 @@ class Experiments(Resource):
             print(page.total, [row.code for row in page.items])
             ```
         """
-        fields = {"status": status, "state": state, "experiment_type": experiment_type}
-        condition = join_conditions(filter, results_status=results_status)
+        fields = _encode_fields(status, state, experiment_type)
+        condition = join_conditions(filter, results_status=snake_case(results_status))
         query = _EXPERIMENTS.select(condition, search, sort, where, fields=fields)
         return self._sender.run(query.build_page(limit, offset))
 
@@ -208,8 +208,8 @@ class Experiments(Resource):
                 print(row.code, row.status)
             ```
         """
-        fields = {"status": status, "state": state, "experiment_type": experiment_type}
-        condition = join_conditions(filter, results_status=results_status)
+        fields = _encode_fields(status, state, experiment_type)
+        condition = join_conditions(filter, results_status=snake_case(results_status))
         return _EXPERIMENTS.select(condition, search, sort, where, fields=fields).iterate(
             self._sender, page_size
         )
@@ -417,6 +417,11 @@ class Experiments(Resource):
 
 def _path(experiment_id: str) -> str:
     return f"/experiments/{quote_segment(experiment_id)}"
+
+
+def _encode_fields(status: str | None, state: str | None, experiment_type: str | None) -> dict[str, object]:
+    """The query of a list by fields; statuses as the wire spells them (service-shapes, Wire words)."""
+    return {"status": snake_case(status), "state": snake_case(state), "experiment_type": experiment_type}
 
 
 def _select_part(experiment_id: str, name: str, row: type[Part]) -> ListQuery[Part]:

@@ -10,6 +10,7 @@ from prefect_assay.service.client import checks
 from prefect_assay.service.client.answers import require_record
 from prefect_assay.service.client.decoding import build_act, read_page
 from prefect_assay.service.client.http.request import UNSET, Operation, Request, Unset, quote_segment
+from prefect_assay.service.client.http.secrets import LENGTH_MIN
 from prefect_assay.service.client.resources.resource import Resource
 from prefect_assay.service.models.update import Webhook
 
@@ -119,7 +120,9 @@ def _build_webhook_write(
     body = {name: _encode(value) for name, value in fields.items() if value is not drop}
     InvalidRequest.check([*_check(body)])
     secret, headers = body.get("secret"), body.get("headers")
-    hidden = (*(headers.values() if isinstance(headers, dict) else ()), secret)
+    values = headers.values() if isinstance(headers, dict) else ()
+    # Short values of headers are words, such as those of an error body.
+    hidden = (secret, *(value for value in values if isinstance(value, str) and len(value) >= LENGTH_MIN))
     return build_act(
         method,
         path,
