@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
-from prefect_assay.analysis.selection import make_history, select_designs
+from prefect_assay.analysis.selection import make_history, read_history, select_designs
 from prefect_assay.analysis.selection.features import count_triplets
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.proposed import pool_of
@@ -176,6 +176,17 @@ def test_a_history_of_several_targets_needs_the_one_of_the_pool():
     with pytest.raises(InputError, match=r"3 targets.*--target"):
         select_designs(designs, history, 2, GP)
     assert len(select_designs(designs, history, 2, SelectionSettings(target="t1")).choices) == 2
+
+
+def test_one_table_of_two_targets_keeps_what_failed_on_the_second_from_being_bought_again():
+    first, second, new = (protein(random.Random(seed)) for seed in (1, 2, 3))
+    table = (
+        f"name,target,sequence,binding\nd1,egfr,{first},true\nd1,her2,{first},false\nd2,her2,{second},true\n"
+    )
+    designs = [Candidate(name="d1", sequence=first), Candidate(name="new", sequence=new)]
+    for target, bought in (("her2", ["new"]), ("egfr", ["new"]), ("il7r", ["new"])):
+        settings = SelectionSettings(target=target)
+        assert names(select_designs(designs, read_history(table), 2, settings)) == bought
 
 
 def test_what_was_measured_on_another_target_may_be_bought_and_on_this_one_not():

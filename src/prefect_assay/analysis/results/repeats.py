@@ -5,14 +5,15 @@ experiment.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity, find_objective
 from prefect_assay.analysis.results.interval import join_values
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN, Outcome
 from prefect_assay.service.assays import MAIN_QUANTITIES, Objective
 
+T = TypeVar("T")
 _INTERVALS = dict.fromkeys(("kd_low_M", "kd_high_M", "tm_low_C", "tm_high_C", "group", "reference", "fold"))
 
 
@@ -41,18 +42,32 @@ def join_repeats(
     for design in designs:
         residues = get_residues(design)
         groups[(residues,) if residues else (design.experiment_code, design.name)].append(design)
-    return tuple(_join_rows(part, objective) for rows in groups.values() for part in _split_by_target(rows))
+    return tuple(
+        _join_rows(part, objective)
+        for rows in groups.values()
+        for part in split_by_target(rows, lambda row: row.target, _may_be_about_binding)
+    )
 
 
-def _split_by_target(rows: Sequence[DesignSummary]) -> Iterable[Sequence[DesignSummary]]:
-    by_target: defaultdict[str, list[DesignSummary]] = defaultdict(list)
-    targets = [*dict.fromkeys(target for row in rows if (target := normalize_target(row.target)))]
+def split_by_target(
+    rows: Sequence[T], get_target: Callable[[T], str | None], takes_target: Callable[[T], bool] = bool
+) -> tuple[Sequence[T], ...]:
+    """The rows about each target of a design. Those without one are about the only target, if there is one.
+
+    What takes no target is about each.
+    """
+    by_target: defaultdict[str, list[T]] = defaultdict(list)
+    targets = [*dict.fromkeys(target for row in rows if (target := normalize_target(get_target(row))))]
     for row in rows:
-        is_about_all = len(targets) == 1 or _find_kind(row) not in (Objective.AFFINITY, None)
-        own = normalize_target(row.target)
-        for target in targets if targets and is_about_all and not own else [own]:
+        own = normalize_target(get_target(row))
+        is_about_all = not own and targets and (len(targets) == 1 or not takes_target(row))
+        for target in targets if is_about_all else [own]:
             by_target[target].append(row)
-    return by_target.values()
+    return tuple(by_target.values())
+
+
+def _may_be_about_binding(row: DesignSummary) -> bool:
+    return _find_kind(row) in (Objective.AFFINITY, None)
 
 
 def _find_kind(row: DesignSummary) -> str | None:
