@@ -449,3 +449,27 @@ def test_no_landscape_makes_it_fail_or_leave_places_empty(seeds):
             select_designs(pool, make_history(history), n, settings, rounds_left=left)
         ), seed
     assert played >= 0.9 * len(seeds)
+
+
+@pytest.mark.parametrize("is_melting", [False, True])
+def test_the_design_most_like_a_candidate_has_its_own_value_and_not_that_of_a_failure(is_melting):
+    """The weakest of all values is where failures count, and it was measured."""
+    chance = random.Random(3)
+    base, stranger = protein(chance), protein(chance)
+    history = [measured(f"m{n}", mutant(base, chance, 6), hit=True, kd=10e-9 * 2**n) for n in range(6)]
+    failed = measured("none", protein(chance), hit=False)
+    if is_melting:
+        history = [
+            design.model_copy(update={"kd_M": None, "tm_C": 40.0 + 5 * (5 - n)})
+            for n, design in enumerate(history)
+        ]
+        failed = failed.model_copy(update={"outcome": Outcome.NO_EXPRESSION})
+    near = {design.name: mutant(design.aa_string, chance, 3) for design in history}
+    designs = [*(candidate(f"near {name}", text) for name, text in near.items()), candidate("far", stranger)]
+    settings = SelectionSettings(aim="best", objective="melting" if is_melting else "affinity")
+    selection = select_designs(designs, make_history([*history, failed]), 7, settings)
+    reasons = {choice.candidate.name: choice.reason for choice in selection.choices}
+    values = ("65.0 °C", "40.0 °C") if is_melting else ("10.0 nM", "320 nM")
+    for name, value in zip(("m0", "m5"), values, strict=True):
+        assert f"most like {name} (" in reasons[f"near {name}"]
+        assert f"identical, {value})" in reasons[f"near {name}"]
