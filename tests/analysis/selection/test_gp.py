@@ -473,3 +473,21 @@ def test_the_design_most_like_a_candidate_has_its_own_value_and_not_that_of_a_fa
     for name, value in zip(("m0", "m5"), values, strict=True):
         assert f"most like {name} (" in reasons[f"near {name}"]
         assert f"identical, {value})" in reasons[f"near {name}"]
+
+
+def test_a_pool_next_to_unrelated_results_of_its_length_keeps_what_other_lengths_taught():
+    chance = random.Random(5)
+    parent = protein(chance)
+    variants = [mutant(parent, chance, 3) for _ in range(8)]
+    longer = [
+        measured(f"v{n}", f"{mutant(parent, chance, 3)}GGSGG", hit=n % 2 == 1, method="m") for n in range(20)
+    ]
+    unrelated = [measured(f"u{n}", protein(chance), hit=n % 3 == 0, method="m") for n in range(20)]
+    relatives = [measured(f"r{n}", mutant(parent, chance, 3), hit=n % 3 == 0, method="m") for n in range(20)]
+    dropped = "20 results of other lengths do not count: the candidates are variants at a few positions"
+    designs = [candidate(f"c{n}", text, method="m") for n, text in enumerate(variants)]
+    for history, is_library in ((unrelated, False), (relatives, True)):
+        selection = select_designs(designs, make_history([*history, *longer]), 2, GP)
+        assert (dropped in selection.notes) is is_library
+        nearest = "most like r" if is_library else "most like v"
+        assert all(nearest in choice.reason for choice in selection.choices)

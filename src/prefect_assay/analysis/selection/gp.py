@@ -305,12 +305,13 @@ def _find_library(residues: Sequence[str], evidence: Evidence) -> tuple[NDArray[
         return None, evidence
     texts = [get_residues(design) for design in evidence.designs]
     kept = [place for place, text in enumerate(texts) if len(text) == len(residues[0])]
-    if dropped := len(texts) - len(kept):
+    sites = find_sites([*residues, *(texts[place] for place in kept)])
+    if sites is not None and (dropped := len(texts) - len(kept)):
         note = (
             f"{dropped} results of other lengths do not count: the candidates are variants at a few positions"
         )
         evidence = _take(evidence, np.array(kept, dtype=np.intp), note)
-    return find_sites([*residues, *(texts[place] for place in kept)]), evidence
+    return sites, evidence
 
 
 def _find_references(candidates: Candidates, results: Sequence[DesignSummary]) -> list[str]:
