@@ -169,13 +169,17 @@ def test_triplets_are_numbered_alike_in_every_process():
     assert count_triplets(["AAA", "YYY"]).indices.tolist() == [0, (19 * 21 + 19) * 21 + 19]
 
 
-def test_a_history_of_several_targets_needs_the_one_of_the_pool():
+@pytest.mark.parametrize(
+    "policy", [{}, {"policy": "random"}, {"policy": "top_score", "score_column": "ipTM"}]
+)
+def test_a_history_of_several_targets_needs_the_one_of_the_pool(policy):
     chance = random.Random(7)
     history = make_history(elsewhere(chance))
-    designs = [candidate(f"d{n}", protein(chance), method=f"m{n % 3}") for n in range(9)]
+    designs = [candidate(f"d{n}", protein(chance), method=f"m{n % 3}", ipTM=n / 9) for n in range(9)]
     with pytest.raises(InputError, match=r"3 targets.*--target"):
-        select_designs(designs, history, 2, GP)
-    assert len(select_designs(designs, history, 2, SelectionSettings(target="t1")).choices) == 2
+        select_designs(designs, history, 2, SelectionSettings(**policy))
+    settings = SelectionSettings(target="t1", **policy)
+    assert len(select_designs(designs, history, 2, settings).choices) == 2
 
 
 def test_one_table_of_two_targets_keeps_what_failed_on_the_second_from_being_bought_again():
