@@ -74,7 +74,7 @@ class SelectionSettings(Model):
     )
     target: Line | None = Field(
         default=None,
-        description="With gp: the target of the pool, as the history names it. Default: the pool's column target, or the only "
+        description="The target of the pool, as the history names it. Default: the pool's column target, or the only "
         "target of the history.",
     )
     controls: tuple[Line, ...] = Field(
@@ -106,7 +106,6 @@ class SelectionSettings(Model):
             ("max_per_cluster", self.identity is None, "an identity"),
             ("hit_limit", self.policy is not SelectionPolicy.GP, "the policy gp"),
             ("aim", self.policy is not SelectionPolicy.GP, "the policy gp"),
-            ("target", self.policy is not SelectionPolicy.GP, "the policy gp"),
         ):
             if idle and getattr(self, setting) is not None:
                 raise ValueError(f"{setting} has no effect without {needs}; add it, or leave {setting} out")

@@ -11,7 +11,8 @@ from prefect_assay.analysis.report.orders import orders_of
 from prefect_assay.analysis.report.render import _account_rows, _make_tiles
 from prefect_assay.analysis.results import from_csv
 from prefect_assay.analysis.results.row import Outcome
-from prefect_assay.archive import read_latest
+from prefect_assay.analysis.tables import update_tables
+from prefect_assay.archive import LocalStore, read_latest
 from prefect_assay.errors import ArchiveError
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
@@ -19,6 +20,7 @@ from prefect_assay.orders.ledger.log import Approved, Settled, Withdrawn
 from prefect_assay.orders.ledger.open_money import merge_open_money, of_logs, read_logs
 from prefect_assay.service.models.billing import usd
 from support.archive.campaign_records import some_terms
+from support.archive.campaigns import archive_rows, row
 
 CAMPAIGN = "round-1"
 
@@ -228,3 +230,33 @@ def test_a_package_that_was_never_fetched_is_a_note(archive, store, monkeypatch)
 def test_a_campaign_that_the_archive_does_not_have(store):
     with pytest.raises(ArchiveError, match="nothing of campaign other"):
         collect_contents(store, "", "other")
+
+
+@pytest.mark.parametrize(
+    ("source", "other", "has_intervals"),
+    [(None, "model", False), (None, None, True), ("model", None, False), ("model", "model", True)],
+)
+def test_real_and_simulated_campaigns_give_each_other_no_intervals(tmp_path, source, other, has_intervals):
+    """Two designs with one replicate each, and an earlier campaign with three of each of twenty."""
+    store = LocalStore(tmp_path / "archive")
+
+    def archive(campaign, code, kds, data_source, day):
+        extra = json.dumps({"data_source": data_source}) if data_source else None
+        rows = [
+            row(name, code, level=level, replicate=number, kd_M=kd, binding="true", extra=extra)
+            for name, kd_values in kds.items()
+            for level, number, kd in (
+                ("summary", None, kd_values[0]),
+                *(("replicate", number, kd) for number, kd in enumerate(kd_values, start=1)),
+            )
+        ]
+        archive_rows(store, "", campaign, code, rows, day=day)
+
+    archive("earlier", "L-1", {f"s{n}": [1e-9, 1.05e-9, 0.95e-9] for n in range(20)}, other, day=1)
+    archive("new", "E-1", {"d1": [1e-9], "d2": [2e-9]}, source, day=2)
+    update_tables(store, "")
+    designs = make_report(store, "", "new").summaries
+    assert [design.name for design in designs] == ["d1", "d2"]
+    for design in designs:
+        assert (design.kd_low_M is not None) is has_intervals
+        assert (design.group is not None) is has_intervals

@@ -8,9 +8,12 @@ from prefect_assay.analysis.results import (
     DesignSummary,
     HitRate,
     Outcome,
+    count_hit_rates,
     count_hits,
+    describe_outcomes,
 )
 from prefect_assay.analysis.results.repeats import join_repeats
+from prefect_assay.service.assays import Objective
 
 RESIDUES = "ACDEFGHIKL"
 
@@ -21,10 +24,9 @@ def design(name, outcome=Outcome.MEASURED, *, campaign_id="c-1", residues=None, 
         name=name,
         campaign_id=campaign_id,
         experiment_code=f"E-{campaign_id}",
-        result_type="affinity",
         outcome=outcome,
         aa_string=residues,
-        **values | fields,
+        **{"result_type": "affinity"} | values | fields,
     )
 
 
@@ -117,3 +119,54 @@ def test_melting_temperatures_that_are_limits_are_no_part_of_a_mean_over_campaig
 def test_two_targets_are_two_measurements():
     table = [design("a", residues="MKV", target=target) for target in ("EGFR", "HER2")]
     assert count_hits(table).rate == HitRate(2, 2)
+
+
+def of_type(result_type, outcome=Outcome.MEASURED, **fields):
+    """A measurement of another assay in a campaign of its own, which has no target."""
+    code = f"c-{result_type}"
+    values = {"kd_M": None, "binding": None, "residues": "MKV", "result_type": result_type}
+    return design("d", outcome, campaign_id=code, **values | fields)
+
+
+MELTS = of_type("thermostability", tm_C=61.0)
+EXPRESSES = of_type("expression", concentration_nM=5000.0, expression="high")
+BINNED = of_type("epitope_binning")
+
+
+@pytest.mark.parametrize("targets", [("EGFR",), ("EGFR", "HER2")])
+@pytest.mark.parametrize(
+    "others", [(MELTS,), (EXPRESSES,), (MELTS, EXPRESSES, BINNED), (of_type("mass_photometry"),)]
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_another_assay_measured_has_no_vote_on_binding(targets, others, is_first):
+    misses = [design("d", Outcome.NO_BINDING, residues="MKV", target=target) for target in targets]
+    table = [*others, *misses] if is_first else [*misses, *others]
+    hit = design("d9", residues="MKVW", target="EGFR")
+    rate = HitRate(1, len(targets) + 1)
+    assert count_hits([*table, hit]).words == f"{rate.words} bind"
+    assert describe_outcomes([hit, *table]) == f"{rate.words} bind; best 1.00 nM (d9)"
+    assert count_hit_rates([*table, hit], lambda _: "all") == {"all": rate}
+    for joined in join_repeats(table):
+        assert joined.outcome is Outcome.NO_BINDING
+        assert (joined.tm_C, joined.expression) == (
+            61.0 if MELTS in others else None,
+            "high" if EXPRESSES in others else None,
+        )
+
+
+def test_a_rate_of_another_objective_is_of_what_its_own_assay_measured():
+    silent = design("d", Outcome.NO_EXPRESSION, residues="MKV", target="EGFR")
+    for objective, other in ((Objective.MELTING, MELTS), (Objective.EXPRESSION, EXPRESSES)):
+        assert count_hit_rates([silent, silent, other], lambda _: "all", objective) == {"all": HitRate(1, 1)}
+    assert count_hits([silent, MELTS, EXPRESSES]).rate == HitRate(0, 1)
+
+
+def test_rows_without_an_assay_type_vote_and_a_limit_is_never_a_value():
+    untyped = [
+        design("d", outcome, campaign_id=f"c-{outcome}", residues="MKV", result_type="")
+        for outcome in (Outcome.MEASURED, Outcome.NO_BINDING, Outcome.NO_EXPRESSION, Outcome.NO_BINDING)
+    ]
+    assert count_hits(untyped).rate == HitRate(0, 1)
+    limit = of_type("thermostability", tm_C=95.0, qualifier=">")
+    (joined,) = join_repeats([limit, design("d", residues="MKV", target="EGFR")])
+    assert (joined.kd_M, joined.qualifier, joined.tm_C) == (1e-9, None, None)

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
@@ -138,6 +139,37 @@ def test_the_best_value_is_a_distance_in_decades():
     backtest = play_purchases(table(), SelectionSettings(aim="best"), Plan(rounds=3, batch=60, splits=2))
     assert all(value == 0 for policy_run in backtest.played for value in policy_run.last)
     assert not backtest.more_is_better
+
+
+def test_splits_without_a_value_to_find_are_left_out_and_counted():
+    chance = random.Random(3)
+    designs = [
+        DesignSummary(
+            name=f"d{n}",
+            experiment_code="",
+            outcome=Outcome.MEASURED if n < 2 else Outcome.NO_BINDING,
+            kd_M=(1e-9, 1e-8)[n] if n < 2 else None,
+            aa_string="".join(chance.choices(LETTERS, k=60)),
+        )
+        for n in range(24)
+    ]
+    plan = Plan(rounds=1, batch=3, splits=14)
+    backtest = play_purchases(designs, SelectionSettings(aim="best"), plan)
+    assert 0 < backtest.left_out < 14
+    for record in backtest.played:
+        assert len(record.last) == 14 - backtest.left_out
+        assert np.isfinite([*record.first, *record.last]).all()
+    verdict = backtest.give_verdict()
+    assert np.isfinite([verdict.difference, verdict.error]).all()
+    assert verdict.splits == 14 - backtest.left_out
+    assert play_purchases(designs, SelectionSettings(), plan).left_out == 0, "hits are counted in every split"
+
+    called = [
+        design.model_copy(update={"kd_M": None, "outcome": Outcome.BINDING}) if design.kd_M else design
+        for design in designs
+    ]
+    with pytest.raises(InputError, match=r"no split has a value.*aim hits"):
+        play_purchases(called, SelectionSettings(aim="best"), plan)
 
 
 def test_groups_of_a_column_stay_together():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
-from prefect_assay.analysis.selection import make_history, select_designs
+from prefect_assay.analysis.selection import make_history, read_history, select_designs
 from prefect_assay.analysis.selection.features import count_triplets
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.proposed import pool_of
@@ -169,13 +169,28 @@ def test_triplets_are_numbered_alike_in_every_process():
     assert count_triplets(["AAA", "YYY"]).indices.tolist() == [0, (19 * 21 + 19) * 21 + 19]
 
 
-def test_a_history_of_several_targets_needs_the_one_of_the_pool():
+@pytest.mark.parametrize(
+    "policy", [{}, {"policy": "random"}, {"policy": "top_score", "score_column": "ipTM"}]
+)
+def test_a_history_of_several_targets_needs_the_one_of_the_pool(policy):
     chance = random.Random(7)
     history = make_history(elsewhere(chance))
-    designs = [candidate(f"d{n}", protein(chance), method=f"m{n % 3}") for n in range(9)]
+    designs = [candidate(f"d{n}", protein(chance), method=f"m{n % 3}", ipTM=n / 9) for n in range(9)]
     with pytest.raises(InputError, match=r"3 targets.*--target"):
-        select_designs(designs, history, 2, GP)
-    assert len(select_designs(designs, history, 2, SelectionSettings(target="t1")).choices) == 2
+        select_designs(designs, history, 2, SelectionSettings(**policy))
+    settings = SelectionSettings(target="t1", **policy)
+    assert len(select_designs(designs, history, 2, settings).choices) == 2
+
+
+def test_one_table_of_two_targets_keeps_what_failed_on_the_second_from_being_bought_again():
+    first, second, new = (protein(random.Random(seed)) for seed in (1, 2, 3))
+    table = (
+        f"name,target,sequence,binding\nd1,egfr,{first},true\nd1,her2,{first},false\nd2,her2,{second},true\n"
+    )
+    designs = [Candidate(name="d1", sequence=first), Candidate(name="new", sequence=new)]
+    for target, bought in (("her2", ["new"]), ("egfr", ["new"]), ("il7r", ["new"])):
+        settings = SelectionSettings(target=target)
+        assert names(select_designs(designs, read_history(table), 2, settings)) == bought
 
 
 def test_what_was_measured_on_another_target_may_be_bought_and_on_this_one_not():
@@ -438,3 +453,45 @@ def test_no_landscape_makes_it_fail_or_leave_places_empty(seeds):
             select_designs(pool, make_history(history), n, settings, rounds_left=left)
         ), seed
     assert played >= 0.9 * len(seeds)
+
+
+@pytest.mark.parametrize("is_melting", [False, True])
+def test_the_design_most_like_a_candidate_has_its_own_value_and_not_that_of_a_failure(is_melting):
+    """The weakest of all values is where failures count, and it was measured."""
+    chance = random.Random(3)
+    base, stranger = protein(chance), protein(chance)
+    history = [measured(f"m{n}", mutant(base, chance, 6), hit=True, kd=10e-9 * 2**n) for n in range(6)]
+    failed = measured("none", protein(chance), hit=False)
+    if is_melting:
+        history = [
+            design.model_copy(update={"kd_M": None, "tm_C": 40.0 + 5 * (5 - n)})
+            for n, design in enumerate(history)
+        ]
+        failed = failed.model_copy(update={"outcome": Outcome.NO_EXPRESSION})
+    near = {design.name: mutant(design.aa_string, chance, 3) for design in history}
+    designs = [*(candidate(f"near {name}", text) for name, text in near.items()), candidate("far", stranger)]
+    settings = SelectionSettings(aim="best", objective="melting" if is_melting else "affinity")
+    selection = select_designs(designs, make_history([*history, failed]), 7, settings)
+    reasons = {choice.candidate.name: choice.reason for choice in selection.choices}
+    values = ("65.0 °C", "40.0 °C") if is_melting else ("10.0 nM", "320 nM")
+    for name, value in zip(("m0", "m5"), values, strict=True):
+        assert f"most like {name} (" in reasons[f"near {name}"]
+        assert f"identical, {value})" in reasons[f"near {name}"]
+
+
+def test_a_pool_next_to_unrelated_results_of_its_length_keeps_what_other_lengths_taught():
+    chance = random.Random(5)
+    parent = protein(chance)
+    variants = [mutant(parent, chance, 3) for _ in range(8)]
+    longer = [
+        measured(f"v{n}", f"{mutant(parent, chance, 3)}GGSGG", hit=n % 2 == 1, method="m") for n in range(20)
+    ]
+    unrelated = [measured(f"u{n}", protein(chance), hit=n % 3 == 0, method="m") for n in range(20)]
+    relatives = [measured(f"r{n}", mutant(parent, chance, 3), hit=n % 3 == 0, method="m") for n in range(20)]
+    dropped = "20 results of other lengths do not count: the candidates are variants at a few positions"
+    designs = [candidate(f"c{n}", text, method="m") for n, text in enumerate(variants)]
+    for history, is_library in ((unrelated, False), (relatives, True)):
+        selection = select_designs(designs, make_history([*history, *longer]), 2, GP)
+        assert (dropped in selection.notes) is is_library
+        nearest = "most like r" if is_library else "most like v"
+        assert all(nearest in choice.reason for choice in selection.choices)

@@ -151,6 +151,46 @@ def test_later_results_of_an_experiment_take_the_place_of_earlier_ones():
     assert "the table that was given last counts" in history.notes[-1]
 
 
+def outcomes(*tables):
+    """Target, outcome, K_D and replicates of each design, by target."""
+    designs = read_history(*tables).designs
+    return sorted((d.target or "", d.outcome.value, d.kd_M, d.replicates) for d in designs)
+
+
+@pytest.mark.parametrize("title", ["target", "Target"])
+def test_two_targets_are_two_measurements_of_a_design(title):
+    def table(*targets, her2_nM=10000):  # noqa: N803  units are spelled as scientists spell them
+        lines = "".join(f"d1,{target},{A},{1 if target == 'egfr' else her2_nM}\n" for target in targets)
+        return f"name,{title},sequence,KD (nM)\n{lines}"
+
+    expected = [("HER2", "measured", pytest.approx(1e-5), 1), ("egfr", "measured", pytest.approx(1e-9), 1)]
+    assert outcomes(table("egfr", "HER2 ")) == expected
+    assert outcomes(table("egfr"), table("HER2 ")) == expected
+    assert outcomes(table("egfr", "HER2 "), table("HER2 ", "egfr")) == expected
+    assert len(outcomes(table("egfr"), table("HER2 ", her2_nM=1))) == 2
+    summary = f"name,outcome,{title},aa_string,kd_M\nd1,measured,{{}},{A},{{}}\n"
+    assert len(outcomes(summary.format("egfr", 1e-9), summary.format("her2", 1e-5))) == 2
+
+
+def test_a_row_without_a_target_is_about_the_only_one():
+    head = "name,target,sequence,kd_nM\n"
+    one = f"{head}d1,,{A},10\nd1,egfr,{A},40\n"
+    assert outcomes(one) == [("egfr", "measured", pytest.approx(20e-9), 2)]
+    assert outcomes(f"{one}d1,EGFR,{A},20\n") == [("egfr", "measured", pytest.approx(20e-9), 3)]
+    assert outcomes(f"{head}d1,egfr,{A},40\n", f"name,sequence,kd_nM\nd1,{A},10\n")[0][3] == 2
+
+
+def test_a_negative_on_another_target_is_not_the_archived_one():
+    archived = f"name,outcome,experiment_code,target,aa_string\nd1,no_binding,X-1,her2,{A}\n"
+    foreign = f"name,target,sequence,binding\nd1,{{}},{A},false\n"
+    assert [design.target for design in read_history(archived, foreign.format("egfr")).designs] == [
+        "her2",
+        "egfr",
+    ]
+    for same in ("", "Her2"):
+        assert len(read_history(archived, foreign.format(same))) == 1
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from([A, B]), st.sampled_from(["", "10", "20", ">900"])),

@@ -349,7 +349,6 @@ def test_a_hit_limit_without_a_value_in_the_history_is_refused():
         {"higher_is_better": False},
         {"policy": "random", "hit_limit": 100},
         {"policy": "top_score", "aim": "best"},
-        {"policy": "random", "target": "EGFR"},
     ],
 )
 def test_settings_without_effect_are_refused(given_settings):

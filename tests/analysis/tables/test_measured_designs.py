@@ -3,10 +3,12 @@
 import pytest
 
 from prefect_assay.analysis import tables
+from prefect_assay.analysis.kinetics.analysis import Verdict
+from prefect_assay.analysis.results import summarize
 from prefect_assay.archive import LocalStore
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.service.models.sequences import ProteinSequence
-from support.archive.campaigns import archive_rows, row
+from support.archive.campaigns import archive_report, archive_rows, row
 from support.archive.loops import archive_measured_round, archive_plan, selected_round
 
 DESIGNS = [ProteinSequence("h1", "MKVAA"), ProteinSequence("h2", "MKVGG")]
@@ -95,3 +97,46 @@ def test_results_that_the_tables_lack_are_named(store):
 def test_files_of_the_user_in_the_register_are_no_campaigns(store):
     (store.root / "LEDGERS/VERSIONS/Thumbs.db").write_bytes(b"")
     assert _planned(tables.read_measured_designs(store, "")) == ["h2"]
+
+
+def _measure(*, mean=None, kds=(), tms=(), **fields):
+    """The rows of a weak binder, which has no mean of the laboratory, or of one with a mean or a melting temperature."""
+    parts = [row("h1", "HND-001", level="replicate", replicate=n, kd_M=kd) for n, kd in enumerate(kds, 1)]
+    parts += [row("h1", "HND-001", level="replicate", replicate=n, tm_C=tm) for n, tm in enumerate(tms, 1)]
+    outcome = "measured" if mean or tms else "binding"
+    return [row("h1", "HND-001", kd_M=mean, **{"outcome": outcome} | fields), *parts]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (_measure(kds=[8e-7, 9e-7, 7e-7]), _measure(kds=[8e-8, 9e-8, 7e-8])),
+        (_measure(mean=1e-9, kds=[1e-9, 9e-7, 7e-7]), _measure(mean=1e-9, kds=[1e-9, 2e-9, 1.5e-9])),
+        (_measure(tms=[60.0, 61.0]), _measure(tms=[70.0, 71.0])),
+        (_measure(mean=1e-8, qualifier=">"), _measure(mean=1e-8)),
+        (_measure(kds=[8e-7, 9e-7]), _measure(kds=[8e-7, 9e-7, 7e-7])),
+    ],
+)
+def test_corrected_replicates_take_the_place_of_the_report(tmp_path, before, after):
+    store = LocalStore(tmp_path)
+    marks = {"verdict": Verdict.AGREES, "kd_low_M": 6e-7, "group": "A"}
+    (known,) = (design.model_copy(update=marks) for design in summarize(before, campaign_id="c"))
+    archive_report(store, "", "c", [known])
+    assert tables.read_summary_table(store, "", "c", before).designs == (known,)
+    (expected,) = summarize(after, campaign_id="c")
+    (design,) = tables.read_summary_table(store, "", "c", after).designs
+    assert design == expected.model_copy(update={"group": None})
+    assert (design.verdict, design.group) == (None, None)
+
+
+def test_a_limit_that_only_the_curves_give_remains_and_so_do_last_digits(tmp_path):
+    store = LocalStore(tmp_path)
+    rows = _measure(mean=1e-9, kds=[1e-9, 2e-9])
+    (made,) = summarize(rows, campaign_id="c")
+    for update in (
+        {"kd_M": 5e-9, "qualifier": "<", "replicates_averaged": None},
+        {"kd_M": made.kd_M * (1 + 1e-14)},
+    ):
+        known = made.model_copy(update={"verdict": Verdict.AGREES, **update})
+        archive_report(store, "", "c", [known], day=3)
+        assert tables.read_summary_table(store, "", "c", rows).designs == (known,)

@@ -1,6 +1,7 @@
 """Reading the rows of all campaigns: the newest version only, filters, order, and the columns that say where a row comes from."""
 
 import io
+import json
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -128,6 +129,32 @@ def test_the_scatter_of_earlier_campaigns_is_what_they_had_by_then(any_store):
     earlier = tables.read_earlier_replicates(any_store, "lab", "round-1", noon)
     assert sorted(replicate.kd_M for replicate in earlier) == [1e-9, 2e-9]
     assert tables.read_earlier_replicates(any_store, "lab", "round-0", datetime(2026, 3, 1, tzinfo=UTC)) == ()
+
+
+def test_real_intervals_know_no_simulated_scatter_and_simulated_ones_no_real(tmp_path):
+    store = LocalStore(tmp_path / "archive")
+
+    def experiment(code, source, kds, *, is_said_of_replicates):
+        extra = json.dumps({"data_source": source}) if source else None
+        of_replicates = extra if is_said_of_replicates else None
+        parts = (
+            row(f"d{code}", code, level="replicate", replicate=n, kd_M=kd, extra=of_replicates)
+            for n, kd in enumerate(kds, start=1)
+        )
+        return [row(f"d{code}", code, extra=extra), *parts]
+
+    sources = [("real", None), ("lab-1", "model"), ("lab-2", "landscape"), ("lab-3", "measured")]
+    for number, (campaign, source) in enumerate(sources):
+        code = f"LAB-{number:03}"
+        for version, day in enumerate((1, 9)):  # the later version is not read
+            kds = [1e-9, (2 + number + version) * 1e-9]
+            rows = experiment(code, source, kds, is_said_of_replicates=number % 2 == 0)
+            archive_rows(store, "", campaign, code, rows, day=day)
+    tables.update_tables(store, "")
+    noon = datetime(2026, 3, 5, tzinfo=UTC)
+    for simulated, expected in ((False, {1, 2}), (True, {1, 3, 4, 5})):
+        earlier = tables.read_earlier_replicates(store, "", "new", noon, simulated=simulated)
+        assert {round(replicate.kd_M * 1e9) for replicate in earlier} == expected
 
 
 def rewrite_tables(store, change):

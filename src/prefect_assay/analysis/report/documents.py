@@ -26,7 +26,7 @@ from prefect_assay.analysis.results import tables
 from prefect_assay.analysis.results.answers import find_highest_concentration
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import ResultRow
-from prefect_assay.analysis.results.summary import pool_scatters, summarize
+from prefect_assay.analysis.results.summary import is_of_lab, pool_scatters, summarize
 from prefect_assay.analysis.tables import SUMMARY_PATH, read_earlier_replicates
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, read_latest
 from prefect_assay.archive.archived import ArchiveRecord
@@ -128,9 +128,13 @@ def kept_report(store: Store, prefix: str, campaign_id: str) -> ArchivedVersion 
 def read_earlier(
     store: Store, prefix: str, contents: CampaignContents
 ) -> tuple[tuple[ResultRow, ...], tuple[str, ...]]:
-    """The replicates of earlier campaigns, and a note if they cannot be read; none without the extra `parquet`."""
+    """The replicates of earlier campaigns, real or simulated like this one, and a note if they cannot be read.
+
+    None without the extra `parquet`.
+    """
+    read = partial(read_earlier_replicates, simulated=any(map(is_of_lab, contents.rows)))
     try:
-        return read_earlier_replicates(store, prefix, contents.campaign_id, contents.as_of), ()
+        return read(store, prefix, contents.campaign_id, contents.as_of), ()
     except ConfigurationError:
         return (), ()
     except ArchiveUnavailable:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from prefect_assay.analysis.kinetics.analysis import Verdict
 from prefect_assay.analysis.results.row import Outcome, ResultRow, add_quantity_columns
-from prefect_assay.service.assays import KD, MAIN_QUANTITIES, QuantityKind
+from prefect_assay.service.assays import KD, MAIN_QUANTITIES, Objective, QuantityKind, find_assay_type
 from prefect_assay.service.models.base import StoredModel
 
 _TIERS: Final = {outcome: place for place, outcome in enumerate(Outcome)}
@@ -79,6 +79,14 @@ def find_main_quantity(design: DesignSummary | ResultRow) -> QuantityKind | None
         (kind for kind in MAIN_QUANTITIES if getattr(design, kind.column) is not None),
         None,
     )
+
+
+def find_objective(design: DesignSummary) -> Objective | None:
+    """What the assay of a design measures; None where that is not a value that a selection can improve."""
+    kind = find_assay_type(design.result_type)
+    if design.kd_M is not None or design.binding:
+        return Objective.AFFINITY
+    return kind.hits_by if kind else None
 
 
 def is_made_up(design: DesignSummary) -> bool:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from prefect_assay.analysis.results.calls import Call, read_call
-from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
+from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity, find_objective
 from prefect_assay.analysis.results.quantities import SIGNS, finite_or_none
 from prefect_assay.analysis.results.repeats import join_repeats
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN, Outcome
-from prefect_assay.service.assays import Objective, describe_objective, find_assay_type
+from prefect_assay.service.assays import Objective, describe_objective
 
 _EXPRESSED: Final = {Call.EXPRESSES: True, Call.NO_EXPRESSION: False}
 _NM: Final = 1e-9
@@ -104,14 +104,6 @@ def count_hits(designs: Iterable[DesignSummary]) -> Tally:
         binds=any(design.kd_M is not None or design.binding for design in candidates),
         outcomes=Counter(design.outcome for design in candidates),
     )
-
-
-def find_objective(design: DesignSummary) -> Objective | None:
-    """What the assay of a design measures; None where that is not a value that a selection can improve."""
-    kind = find_assay_type(design.result_type)
-    if design.kd_M is not None or design.binding:
-        return Objective.AFFINITY
-    return kind.hits_by if kind else None
 
 
 def is_hit(
@@ -208,7 +200,7 @@ def count_hit_rates(
 ) -> Mapping[Hashable, HitRate]:
     """The hit rate of each group; designs whose group is None are left out."""
     groups: defaultdict[Hashable, list[bool]] = defaultdict(list)
-    for design in join_repeats(designs):
+    for design in join_repeats(designs, objective):
         hit, group = is_hit(design, objective, limit), group_of(design)
         if hit is not None and group is not None:
             groups[group].append(hit)

@@ -225,6 +225,11 @@ def _summarize_design(
     return Ranked(design.model_copy(update=marks), log_kd=log_kd, tm=tm)
 
 
+def is_of_lab(row: ResultRow) -> bool:
+    """Whether a local lab has given the row: it alone says where its values are from."""
+    return _find_data_source(row) is not None
+
+
 def _find_data_source(row: ResultRow) -> str | None:
     word = _read_extra(row).get("data_source")
     return word if isinstance(word, str) else None

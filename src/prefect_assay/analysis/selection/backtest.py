@@ -97,7 +97,7 @@ class Backtest:
     """What was played, and what came of it. `more_is_better` says it of the figures.
 
     `pool` and `hits` are means over the splits; `designs` and `designs_that_hit` count those of the pool's target in the table;
-    `independent` is the number of splits that say something of their own.
+    `independent` is the number of splits that say something of their own, `left_out` that of splits whose pool has no value to find.
     """
 
     played: tuple[Played, ...]
@@ -108,6 +108,7 @@ class Backtest:
     designs: int = 0
     designs_that_hit: int = 0
     independent: int = 0
+    left_out: int = 0
 
     def give_verdict(self) -> Verdict:
         """The best policy that can be taken, next to the best of all others."""
@@ -189,7 +190,12 @@ class _Game:
         return is_hit(design, self._settings.objective, self._settings.hit_limit)
 
     def play(self, tell: Callable[[str], None]) -> Backtest:
-        splits = list(self._make_splits())
+        splits = [split for split in self._make_splits() if self._has_success(split[0])]
+        if not splits:
+            raise InputError(
+                "no split has a value among the designs that can be bought, so that the best one cannot be found; give a table with more "
+                "values, or the aim hits"
+            )
         played = []
         for policy, pick in self._list_policies():
             tell(f"{policy}: {len(splits)} splits")
@@ -205,6 +211,7 @@ class _Game:
             len(self._designs),
             int(self._hits.sum()),
             min(len(splits), len(np.unique(self._list_units()))),
+            self._plan.splits - len(splits),
         )
 
     def _make_splits(self) -> Iterator[Split]:
@@ -313,6 +320,9 @@ class _Game:
             figures.append(self._measure_success(bought, pool))
         hits = [place for place in bought if self._hits[place]]
         return figures[0], figures[-1], float(len(np.unique(self._families[hits])))
+
+    def _has_success(self, pool: list[int]) -> bool:
+        return not self._is_for_best or bool(np.isfinite(self._values[pool]).any())
 
     def _measure_success(self, bought: list[int], pool: list[int]) -> float:
         if not self._is_for_best:

@@ -67,7 +67,7 @@ def find_aim(designs: Iterable[DesignSummary], settings: SelectionSettings) -> t
     objective, limit = settings.objective, settings.hit_limit
     hits = [
         (hit, design)
-        for design in join_repeats(designs)
+        for design in join_repeats(designs, objective)
         if (hit := is_hit(design, objective, limit)) is not None
     ]
     valued = sum(get_objective_value(design, objective) is not None for hit, design in hits if hit)

@@ -253,13 +253,16 @@ class GaussianProcessRanking:
         """The measured design that is most like a candidate by its sequence."""
         sequence = self._features.list_parts()["sequence"]
         alike = (self._measured[:, sequence] @ row[:, sequence].T).toarray().ravel()
-        design = self._evidence.designs[place := int(alike.round(_DIGITS).argmax())]
+        design = self._evidence.designs[int(alike.round(_DIGITS).argmax())]
         identity = measure_identity(residues, get_residues(design))
         outcome = design.outcome.value.replace("_", " ")
         if design.outcome is Outcome.NO_EXPRESSION:
             outcome = "no expression"
-        elif not self._is_for_hits and get_objective_value(design, self._settings.objective) is not None:
-            outcome = self._format(float(self._evidence.values[place]))
+        elif (
+            not self._is_for_hits
+            and (value := get_objective_value(design, self._settings.objective)) is not None
+        ):
+            outcome = self._format_value(value)
         return f"most like {design.name} ({identity:.0%} identical, {outcome})"
 
     def _format(self, standard: float) -> str:
@@ -268,10 +271,13 @@ class GaussianProcessRanking:
         if self._is_for_hits:
             return f"{min(max(standard * scale.unit + scale.centre, 0), 1):.0%}"
         value = scale.to_value(standard)
-        is_affinity = scale.objective is Objective.AFFINITY
         if value is None:
-            return "no binding" if is_affinity else "nothing"
-        return format_objective(value * _NM if is_affinity else value, scale.objective)
+            return "no binding" if scale.objective is Objective.AFFINITY else "nothing"
+        return self._format_value(value)
+
+    def _format_value(self, value: float) -> str:
+        objective = self._settings.objective
+        return format_objective(value * _NM if objective is Objective.AFFINITY else value, objective)
 
 
 def _take(evidence: Evidence, kept: NDArray[np.intp], note: str) -> Evidence:
@@ -299,12 +305,13 @@ def _find_library(residues: Sequence[str], evidence: Evidence) -> tuple[NDArray[
         return None, evidence
     texts = [get_residues(design) for design in evidence.designs]
     kept = [place for place, text in enumerate(texts) if len(text) == len(residues[0])]
-    if dropped := len(texts) - len(kept):
+    sites = find_sites([*residues, *(texts[place] for place in kept)])
+    if sites is not None and (dropped := len(texts) - len(kept)):
         note = (
             f"{dropped} results of other lengths do not count: the candidates are variants at a few positions"
         )
         evidence = _take(evidence, np.array(kept, dtype=np.intp), note)
-    return find_sites([*residues, *(texts[place] for place in kept)]), evidence
+    return sites, evidence
 
 
 def _find_references(candidates: Candidates, results: Sequence[DesignSummary]) -> list[str]:

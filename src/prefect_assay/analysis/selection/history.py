@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Never, TypeVar
 
@@ -38,7 +39,7 @@ from prefect_assay.analysis.results.calls import (
 )
 from prefect_assay.analysis.results.formats import read_content
 from prefect_assay.analysis.results.quantities import SIGNS
-from prefect_assay.analysis.results.repeats import get_residues
+from prefect_assay.analysis.results.repeats import get_residues, split_by_target
 from prefect_assay.analysis.results.tidy import find_outcome
 from prefect_assay.analysis.selection.merging import Entry, merge_entries, summarize_replicates
 from prefect_assay.designs.chains import describe_mangled_names
@@ -75,6 +76,7 @@ _BINDING: Final = {
 _DASH: Final = "- without any +"
 _QUOTED: Final = 5  # words of a column that a note quotes
 _NUMBER: Final = "replicate"
+_TARGET: Final = "target"
 _RATES: Final = ("kon", "koff")
 
 
@@ -209,6 +211,7 @@ class _Reader:
         """Rows of `summary.csv` or of the table of all campaigns; columns without a meaning here are the designer's."""
         affinities = self._read_affinities([{}] * len(self._rows))
         control = _find_column(self._titles, OPTIONAL["control"])
+        target = _find_column(self._titles, (_TARGET,))
         used = {*self._find_affinities().used, control}
         read = {
             *_FIELDS,
@@ -223,6 +226,7 @@ class _Reader:
             known: dict[str, Any] = {title: cell for title, cell in row.items() if title in _FIELDS and cell}
             known["qualifier"] = self._read_sign(line, row)
             known["control"] = self._read_control(line, cells, control) or None
+            known["target"] = _read_cell(cells, target) or None
             if affinity.kd_M is not None:
                 known |= {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier or known["qualifier"]}
             columns = {title: cell for title, cell in row.items() if cell and title not in read}
@@ -236,7 +240,8 @@ class _Reader:
         calls = [columns.read_calls(cells) for cells in rows]
         self.notes += _describe_unread_words(self._titles, columns, calls)
         affinities = self._read_affinities(calls)
-        entries: dict[tuple[str, str, str], list[tuple[ResultRow, dict[str, str]]]] = {}
+        target = _find_column(self._titles, (_TARGET,))
+        entries: dict[tuple[str, str, str], list[tuple[ResultRow, dict[str, str], str]]] = {}
         for label, (line, cells), call, affinity in zip(
             self._labels, self._rows, calls, affinities, strict=True
         ):
@@ -247,10 +252,12 @@ class _Reader:
                 for column in columns.others
                 if cells[column].lower() not in _EMPTY
             }
-            entries.setdefault((label, row.name, row.aa_string or ""), []).append((row, others))
+            parts = entries.setdefault((label, row.name, row.aa_string or ""), [])
+            parts.append((row, others, _read_cell(cells, target)))
         return [
-            _make_entry(label, *zip(*pairs, strict=True), has_replicates=columns.number is not None)
-            for (label, _, _), pairs in entries.items()
+            _make_entry(label, *zip(*of_target, strict=True), has_replicates=columns.number is not None)
+            for (label, _, _), parts in entries.items()
+            for of_target in split_by_target(parts, itemgetter(2))
         ]
 
     def _read_control(self, line: int, cells: Sequence[str], column: int | None) -> bool:
@@ -361,9 +368,14 @@ class _Columns:
 
 
 def _make_entry(
-    label: str, rows: Sequence[ResultRow], columns: Sequence[Mapping[str, str]], *, has_replicates: bool
+    label: str,
+    rows: Sequence[ResultRow],
+    columns: Sequence[Mapping[str, str]],
+    targets: Sequence[str],
+    *,
+    has_replicates: bool,
 ) -> Entry:
-    """One design: its replicates, and the first cell of each of the designer's columns."""
+    """One design on one target: its replicates, and the first cell of each of the designer's columns."""
     attributes: dict[str, str] = {}
     for cells in reversed(columns):
         attributes |= cells
@@ -372,6 +384,7 @@ def _make_entry(
         name=rows[0].name,
         experiment_code="",
         result_type=ExperimentType.AFFINITY,
+        target=next(filter(None, targets), None),
         aa_string=rows[0].aa_string,
         attributes=attributes,
         control=any(row.control for row in rows) or None,

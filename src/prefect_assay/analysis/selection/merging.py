@@ -1,6 +1,7 @@
 """Counts each measurement once: several tables may have the same one of a history, as a campaign archives four of its own.
 
-By experiment and name where both tables name the experiment; else by residues (without them by name) and values.
+By experiment and name where both tables name the experiment; else by residues (without them by name) and values. Two targets are
+two measurements.
 """
 
 import math
@@ -16,7 +17,7 @@ from prefect_assay.analysis.results import (
     ResultRow,
 )
 from prefect_assay.analysis.results.interval import find_averaged, join_values
-from prefect_assay.analysis.results.repeats import get_residues
+from prefect_assay.analysis.results.repeats import get_residues, normalize_target
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN
 from prefect_assay.analysis.results.tables import guard_cell
 from prefect_assay.service.words import many
@@ -109,7 +110,14 @@ def _is_of_one_experiment(first: Entry, second: Entry) -> bool:
     )
 
 
+def _may_be_of_one_target(first: Entry, second: Entry) -> bool:
+    targets = {normalize_target(entry.design.target) for entry in (first, second)} - {""}
+    return len(targets) < 2  # noqa: PLR2004  one, or not named
+
+
 def _is_same_measurement(first: Entry, second: Entry) -> bool:
+    if not _may_be_of_one_target(first, second):
+        return False
     if first.design.experiment_code and second.design.experiment_code:
         return _is_of_one_experiment(first, second)
     return not set(first.tables) & set(second.tables) and _has_equal_values(first, second)
@@ -122,6 +130,7 @@ def _is_further_replicate(first: Entry, second: Entry) -> bool:
         and not second.design.experiment_code
         and not set(first.tables) & set(second.tables)
         and first.residues == second.residues
+        and _may_be_of_one_target(first, second)
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from prefect_assay.analysis.results import DesignSummary
+from prefect_assay.analysis.results.repeats import normalize_target
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import InputError
 from prefect_assay.service.models.sequences import Pool
@@ -25,7 +26,7 @@ def take_results_of_target(
     Raises:
         InputError: the target is not named and the history has several, or the pool is for several targets.
     """
-    targets = [_normalize(design.target or _read_target(design.attributes)) for design in designs]
+    targets = [normalize_target(design.target or _read_target(design.attributes)) for design in designs]
     counts = Counter(filter(None, targets))
     of_pool = _find_target(pool, counts, settings)
     taken = [design for design, target in zip(designs, targets, strict=True) if target in ("", of_pool)]
@@ -43,9 +44,11 @@ def take_results_of_target(
 
 def _find_target(pool: Pool, counts: Mapping[str, int], settings: SelectionSettings) -> str:
     if settings.target is not None:
-        return _normalize(settings.target)
+        return normalize_target(settings.target)
     cells = (
-        {_normalize(_read_target(pool.unpack(extra))) for extra in pool.extras if extra} if counts else set()
+        {normalize_target(_read_target(pool.unpack(extra))) for extra in pool.extras if extra}
+        if counts
+        else set()
     )
     of_pool = cells - {""}
     if len(of_pool) > 1:
@@ -66,7 +69,3 @@ def _find_target(pool: Pool, counts: Mapping[str, int], settings: SelectionSetti
 
 def _read_target(attributes: Mapping[str, str]) -> str:
     return next((cell for title, cell in attributes.items() if title.casefold() == _COLUMN), "")
-
-
-def _normalize(target: str) -> str:
-    return " ".join(target.split()).casefold()

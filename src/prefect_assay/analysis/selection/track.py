@@ -89,7 +89,7 @@ def correlate_score(
     sign = -1 if describe_objective(settings.objective).lower_is_better else 1
     pairs = [
         (score, sign * value)
-        for design in join_repeats(designs)
+        for design in join_repeats(designs, settings.objective)
         if not design.control
         and (value := get_objective_value(design, settings.objective)) is not None
         and (score := read_score(design.attributes.get(column, ""))) is not None
@@ -140,7 +140,7 @@ def calibrate_chances(
 ) -> tuple[Calibration, ...]:
     """Predicted chances to hit against hits, by band; empty where no design was chosen by a chance to hit, with the same limit."""
     bands: dict[float, list[tuple[float, bool]]] = {}
-    for design in join_repeats(designs):
+    for design in join_repeats(designs, settings.objective):
         chance = read_score(design.attributes.get("selection_score", ""))
         hit = is_hit(design, settings.objective, settings.hit_limit)
         chosen_by = design.attributes.get(REASON_COLUMN, "")

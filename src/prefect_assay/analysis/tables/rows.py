@@ -14,6 +14,7 @@ from pydantic import Field
 from prefect_assay.analysis.results import Level, Outcome, ResultRow, from_csv
 from prefect_assay.analysis.results.formats import import_pyarrow
 from prefect_assay.analysis.results.row import read_row
+from prefect_assay.analysis.results.summary import is_of_lab
 from prefect_assay.analysis.tables.files import WRITE_AGAIN, Source, make_results_schema, read_table
 from prefect_assay.archive import ArchivedVersion, Store
 from prefect_assay.archive.layout import (
@@ -95,26 +96,29 @@ def read_results(store: Store, prefix: str, campaign_id: str | None = None) -> d
 
 
 def read_earlier_replicates(
-    store: Store, prefix: str, campaign_id: str, before: datetime
+    store: Store, prefix: str, campaign_id: str, before: datetime, *, simulated: bool = False
 ) -> tuple[ResultRow, ...]:
     """The replicates that other campaigns had archived before a moment, of the newest version that each experiment had then.
 
-    Where a table has a later version, the one from before is read from the archive.
+    Where a table has a later version, the one from before is read from the archive. Experiments of a local lab are read where
+    `simulated` asks for them, and then alone.
 
     Raises:
         ConfigurationError: the extra `parquet` is not installed.
         ArchiveError: a file is damaged.
     """
-    rows: list[ResultRow] = []
+    replicates: list[ResultRow] = []
     for source, table in read_results(store, prefix).items():
         if source.campaign_id == campaign_id:
             continue
         if source.archived_at < before:
-            rows += map(read_row, table.to_pylist())
+            rows = tuple(map(read_row, table.to_pylist()))
         else:
             folder = experiment_folder(prefix, source.campaign_id, source.experiment_code)
-            rows += _read_rows_before(store, folder, source.version, before)
-    return tuple(row for row in rows if row.level == Level.REPLICATE)
+            rows = _read_rows_before(store, folder, source.version, before)
+        if any(map(is_of_lab, rows)) is simulated:
+            replicates += (row for row in rows if row.level == Level.REPLICATE)
+    return tuple(replicates)
 
 
 def _read_rows_before(store: Store, folder: str, number: int, before: datetime) -> tuple[ResultRow, ...]:

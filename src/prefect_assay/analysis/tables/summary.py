@@ -4,6 +4,7 @@
 no log: whether a service is simulated is given where there is no report yet.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -32,7 +33,7 @@ _OF_ROWS: Final = (
         "kon_per_M_s",
         "koff_per_s",
     ),
-    *("concentration_nM", "binding", "binding_strength", "expression", "replicates"),
+    *("concentration_nM", "binding", "binding_strength", "expression", "replicates", "replicates_reported"),
     *(kind.column for kind in FURTHER_QUANTITIES),
 )
 
@@ -175,7 +176,25 @@ def _read_report(
 
 
 def _fill_reported(design: DesignSummary, known: DesignSummary | None) -> DesignSummary:
-    return design if known is None or _summarize_rows(known) != _summarize_rows(design) else known
+    return known if known is not None and _is_about_rows(known, design) else design
+
+
+def _is_about_rows(known: DesignSummary, design: DesignSummary) -> bool:
+    """Whether the report is about the rows that a design is made of. Its K_D may be a limit that only the curves give."""
+    is_limit_of_curves = known.verdict is not None and known.kd_M is not None and known.qualifier is not None
+    is_same_kd = known.qualifier == design.qualifier and _is_close(known.kd_M, design.kd_M)
+    return (
+        _summarize_rows(known) == _summarize_rows(design)
+        and _is_close(known.tm_C, design.tm_C)
+        and (is_same_kd or is_limit_of_curves)
+    )
+
+
+def _is_close(value: float | None, other: float | None) -> bool:
+    """Whether two means are of the same numbers: their last digits depend on the machine."""
+    return value == other or (
+        value is not None and other is not None and math.isclose(value, other, rel_tol=1e-9)
+    )
 
 
 def _summarize_rows(design: DesignSummary) -> tuple[Any, ...]:

@@ -65,6 +65,7 @@ def play_policies(
                 "pool": backtest.pool,
                 "hits": backtest.hits,
                 "families": backtest.families,
+                "splits_left_out": backtest.left_out,
                 "counts": "hits" if backtest.more_is_better else "distance of the best value",
                 "verdict": {
                     **asdict(verdict),
@@ -77,9 +78,13 @@ def play_policies(
         return
     _show_policies(rows, plan.batch, plan.rounds, more=backtest.more_is_better)
     out = make_plain_console()
+    if backtest.left_out:
+        out.print(
+            f"{many(backtest.left_out, 'split')} left out: no value among the designs that can be bought"
+        )
     out.print(
         f"{backtest.designs} designs with an outcome, {backtest.designs_that_hit} of them hits; a pool of {backtest.pool:.0f} designs with {backtest.hits:.0f} hits on average; {backtest.families} families in the table; "
-        f"{plan.splits} splits, the same for all policies; ± is a standard error"
+        f"{plan.splits - backtest.left_out} splits, the same for all policies; ± is a standard error"
     )
     what = "hits" if backtest.more_is_better else "decades or degrees nearer to the best value"
     sure = "the difference is real" if verdict.is_real else "the difference may be chance"
