@@ -59,9 +59,9 @@ def split_by_target(
     by_target: defaultdict[str, list[T]] = defaultdict(list)
     targets = [*dict.fromkeys(target for row in rows if (target := normalize_target(get_target(row))))]
     for row in rows:
-        own = normalize_target(get_target(row))
-        is_about_all = not own and targets and (len(targets) == 1 or not takes_target(row))
-        for target in targets if is_about_all else [own]:
+        row_target = normalize_target(get_target(row))
+        is_about_all = not row_target and targets and (len(targets) == 1 or not takes_target(row))
+        for target in targets if is_about_all else [row_target]:
             by_target[target].append(row)
     return tuple(by_target.values())
 
