@@ -17,6 +17,7 @@ from prefect_assay.analysis.plots.svg import (
     INK,
     PAPER,
 )
+from prefect_assay.analysis.report.figures import campaign_figures
 from prefect_assay.analysis.results.row import Level, Outcome
 from support.reporting.campaigns import rows, summary
 from support.reporting.figure import Figure
@@ -193,6 +194,26 @@ def test_a_tighter_binder_is_drawn_higher_and_a_higher_score_further_right():
     points = sorted(below_legend(drawn, drawn.marked(BLUE)))
     assert [y for _, y in points] == sorted((y for _, y in points), reverse=True)
     assert points[1][0] - points[0][0] == pytest.approx(points[2][0] - points[1][0], abs=0.3)
+
+
+@pytest.mark.parametrize("measured", [{"tm_C": 55.0}, {"kd": 1e-8}])
+def test_a_score_that_no_measured_design_has_gets_no_figure(measured):
+    silent = [
+        summary(f"silent {n}", outcome=Outcome.NO_EXPRESSION, attributes={"plddt": f"{80 + n}"})
+        for n in range(3)
+    ]
+    scored = [
+        summary(f"d{n}", outcome=Outcome.MEASURED, attributes={"ipTM": f"0.{n}"}, **measured)
+        for n in range(6)
+    ]
+    assert {*campaign_figures((*silent, *scored), ()).predicted} == {"ipTM"}
+    assert Figure(draw_measured_against_predicted([*silent, *scored], "plddt")).title
+
+
+@pytest.mark.parametrize("scores", [[-999.0] * 4, [1e20] * 4, [1e-20] * 4, [0.0, 1e17, 1e17, 1e17]])
+def test_equal_and_very_large_scores_are_drawn(scores):
+    drawn = Figure(draw_measured_against_predicted(scored([(score, 1e-8) for score in scores]), "ipTM"))
+    assert len(below_legend(drawn, drawn.marked(BLUE))) == 4
 
 
 def test_a_melting_campaign_is_compared_by_its_temperatures():

@@ -206,15 +206,16 @@ def campaign_figures(summaries: tuple[DesignSummary, ...], rows: tuple[ResultRow
     has_calls = any(summary.binding or summary.binding_strength for summary in summaries)
     scored = plots.find_score_columns(summaries) if plots.has_enough_measured(summaries) else ()
     known = [column for column in scored if score_direction(column) is not None]
+    drawn = [column for column in known if plots.has_points(summaries, column)]
     return CampaignFigures(
         overview=plots.draw_overview(summaries),
         ranked=plots.draw_ranked_affinities(summaries, rows) if has_affinity else None,
         calls=plots.draw_calls(summaries) if has_calls else None,
         predicted={
             column: plots.draw_measured_against_predicted(summaries, column)
-            for column in known[:PREDICTED_MAX]
+            for column in drawn[:PREDICTED_MAX]
         },
-        not_drawn=_not_drawn(known[PREDICTED_MAX:], [column for column in scored if column not in known]),
+        not_drawn=_not_drawn(drawn[PREDICTED_MAX:], [column for column in scored if column not in known]),
     )
 
 
