@@ -149,6 +149,26 @@ def test_other_ways_to_write_a_table_are_read(binder, written):
     assert (analysis.notes, analysis.kinetics[0].verdict) == ((), Verdict.AGREES)
 
 
+@pytest.mark.parametrize("baseline_s", [60, 600])
+def test_readings_before_the_association_change_neither_fit_nor_curves(binder, baseline_s):
+    rows = "".join(f"{second},0.01\n" for second in range(-baseline_s, 0))
+    plain = curve_files(binder, "d")
+    early = {path: text.replace("\n", f"\n{rows}", 1) for path, text in plain.items()}
+    expected, analyzed = analyze(zipped(plain)), analyze(zipped(early))
+    assert analyzed.analysis == expected.analysis
+    for item in analyzed.replicates[0].curves:
+        assert item.curve.time_s[0] == 0
+        assert item.fitted.min() >= -0.1
+
+
+def test_a_curve_that_ends_before_the_association_is_noted(binder):
+    rows = "".join(f"{second},0.01\n" for second in range(-600, 0))
+    files = curve_files(binder, "good") | {"raw_data/bad_1_100.0.csv": f"t,y\n{rows}"}
+    analysis = analyze(zipped(files)).analysis
+    assert [item.name for item in analysis.kinetics] == ["good"]
+    assert analysis.notes == ("raw_data/bad_1_100.0.csv has only 0 points",)
+
+
 def test_tables_with_semicolons_are_noted_and_not_guessed(binder):
     files = {
         path: text.replace(",", ";").replace(".", ",") for path, text in curve_files(binder, "d").items()

@@ -133,6 +133,8 @@ def _read(
     file = index.locate(path, melting=names == _MELTING)
     if file is None:
         raise UnreadableFile(f"{path} is not named <design>_<replicate>_<nM>.csv")
+    if names == _SENSORGRAM:  # association starts at 0 s, and the model has nothing before it
+        first, second = first[first >= 0], second[first >= 0]
     if len(first) < _POINTS_MIN:
         raise UnreadableFile(f"{path} has only {len(first)} points")
     if names == _MELTING:
