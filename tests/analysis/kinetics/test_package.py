@@ -12,7 +12,7 @@ import pytest
 from assay_lab.measure import build_package
 from assay_lab.measure.bundled import CATALOG
 from prefect_assay.analysis.kinetics import zip_reader
-from prefect_assay.analysis.kinetics.analysis import PackageAnalysis, Verdict
+from prefect_assay.analysis.kinetics.analysis import Estimate, PackageAnalysis, Verdict
 from prefect_assay.analysis.kinetics.package import analyze
 from prefect_assay.analysis.kinetics.response import curve
 from prefect_assay.errors import InputError
@@ -266,11 +266,14 @@ def test_what_the_service_reports_is_read_as_its_results_are(binder):
     service_values = service("binder", "1e-7", "1e5", "1e-2")
     assert (service_values.binding, service_values.kd_M) == ("true", 1e-7)
     assert service("Non binder", "", "", "").binding == "false"
-    assert service("true", ">1e-6", "0", "1_0").model_dump(include={"kd_M", "kon_per_M_s", "koff_per_s"}) == {
+    limited = service("true", ">1e-6", "0", "1_0")
+    assert limited.model_dump(include={"kd_M", "kon_per_M_s", "koff_per_s"}) == {
         "kd_M": None,
         "kon_per_M_s": None,
         "koff_per_s": None,
     }
+    assert limited.limits == {"kd_M": Estimate(value=None, low=1e-6)}
+    assert service("true", "<5e-10", "", "").limits == {"kd_M": Estimate(value=None, high=5e-10)}
 
 
 def test_path_bytes_and_open_file_give_the_same(tmp_path, binder):

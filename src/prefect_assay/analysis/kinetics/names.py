@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from prefect_assay.analysis.kinetics.analysis import ServiceValues
+from prefect_assay.analysis.kinetics.analysis import Estimate, ServiceValues
 from prefect_assay.analysis.kinetics.zip_reader import PackageFiles, UnreadableFile, table
 from prefect_assay.analysis.results.calls import Call, read_call
 from prefect_assay.analysis.results.measurements import find_unit, read_recorded_quantity
@@ -24,6 +24,13 @@ _MELT: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)\.(?i:csv)", re.DOTAL
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST: Final = re.compile(r"-[0-9a-f]{8}$")
 _CALLS: Final = {Call.BINDS: "true", Call.DOES_NOT_BIND: "false", Call.UNKNOWN: "unknown"}
+
+_REPORTED: Final = {
+    "kon_per_M_s": ("kon", KON),
+    "koff_per_s": ("koff", KOFF),
+    "kd_M": ("kd", KD),
+    "tm_C": ("tm", TM),
+}
 
 Row = dict[str, str]
 
@@ -62,14 +69,17 @@ class Index:
         """What the summary and the table of replicates say."""
         row = _row(self.summary, file)
         info = _row(self.info, file)
-        return ServiceValues(
-            kon_per_M_s=_read_exact(row, "kon", KON),
-            koff_per_s=_read_exact(row, "koff", KOFF),
-            kd_M=_read_exact(row, "kd", KD),
-            mae=read_score(info.get("MAE", "")),
-            relative_mae=read_score(info.get("rel_MAE", "")),
-            binding=_CALLS.get(read_call(row.get("binding")).call),
-            tm_C=_read_exact(row, "tm", TM),
+        readings = {name: _read(row, column, kind) for name, (column, kind) in _REPORTED.items()}
+        known = {name: reading for name, reading in readings.items() if isinstance(reading, Quantity)}
+        values = {name: reading.value for name, reading in known.items() if reading.qualifier is None}
+        return ServiceValues.model_validate(
+            {
+                **values,
+                "limits": {name: _make_limit(known[name]) for name in known.keys() - values.keys()},
+                "mae": read_score(info.get("MAE", "")),
+                "relative_mae": read_score(info.get("rel_MAE", "")),
+                "binding": _CALLS.get(read_call(row.get("binding")).call),
+            }
         )
 
     @property
@@ -113,11 +123,15 @@ def read_index(files: PackageFiles) -> Index:
     return index
 
 
-def _read_exact(row: Row, column: str, kind: QuantityKind) -> float | None:
-    """The exact value of a column; None for a limit, and for what cannot be read."""
+def _read(row: Row, column: str, kind: QuantityKind) -> Quantity | Unread:
     unit = find_unit(kind, row)
-    reading = unit if isinstance(unit, Unread) else read_recorded_quantity(kind, [column], row, unit)
-    return reading.value if isinstance(reading, Quantity) and reading.qualifier is None else None
+    return unit if isinstance(unit, Unread) else read_recorded_quantity(kind, [column], row, unit)
+
+
+def _make_limit(reading: Quantity) -> Estimate:
+    if reading.qualifier == "<":
+        return Estimate(value=None, high=reading.value)
+    return Estimate(value=None, low=reading.value)
 
 
 def _tail(path: str) -> str:
