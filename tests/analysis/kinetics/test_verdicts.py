@@ -227,6 +227,29 @@ def test_a_curve_that_ends_early_is_left_out_and_named():
     assert "left out: the curve at 100 nM" in kinetics.reasons[-1]
 
 
+def without_readings(curve, first_s, last_s):
+    kept = (curve.time_s <= first_s) | (curve.time_s >= last_s)
+    return replace(curve, time_s=curve.time_s[kept], signal=curve.signal[kept])
+
+
+def test_a_curve_with_a_long_gap_is_left_out_and_named():
+    curves = simulated()
+    kinetics = judged([*curves[:2], without_readings(curves[2], 40, 150), *curves[3:]], TRUE)
+    assert kinetics.concentrations_nM == (31.6, 316.2, 1000.0)
+    assert kinetics.reasons[-1] == "left out: the curve at 100 nM has no readings from 40 to 150 s"
+
+
+def test_a_gap_in_all_curves_leaves_no_number():
+    kinetics = judged([without_readings(curve, 200, 400) for curve in simulated()], TRUE)
+    assert (kinetics.verdict, kinetics.fit) == (Verdict.REVIEW, None)
+    assert "left out: the curve at 1000 nM has no readings from 200 to 400 s" in kinetics.reasons
+
+
+def test_a_few_missing_readings_do_not_matter():
+    kinetics = judged([without_readings(curve, 300, 320) for curve in simulated()], TRUE)
+    assert (kinetics.verdict, len(kinetics.concentrations_nM)) == (Verdict.AGREES, 4)
+
+
 def test_drift_without_a_blank_is_not_another_mechanism():
     curves = [curve for curve in simulated() if curve.concentration_M > 0]
     kinetics = judged(curves, TRUE)

@@ -140,16 +140,22 @@ def _read(
     if names == _MELTING:
         _check_melt_units(path, first, second)
         melts.append((file, first, second))
-    elif not _STEP_S[0] <= np.median(np.diff(first)) <= _STEP_S[1]:
-        raise UnreadableFile(
-            f"{path} has points {np.median(np.diff(first)):.3g} s apart, and sensorgrams have them {_STEP_S[0]:g} to "
-            f"{_STEP_S[1]:g} s apart: are its times in another unit, such as milliseconds or minutes? It was not read"
-        )
-    elif first[-1] - first[0] > _STEPS_MAX * np.median(np.diff(first)):
-        raise UnreadableFile(f"{path} has points at times too uneven for a grid of their median step")
     else:
+        _check_times(path, first)
         curve = Curve((file.concentration_nM or 0.0) * _NM, first, second)
         sensorgrams[file.name, file.replicate].append((file, curve))
+
+
+def _check_times(path: str, seconds: FloatArray) -> None:
+    """Refuse times that are in another unit, or too uneven."""
+    step = np.median(np.diff(seconds))
+    if not _STEP_S[0] <= step <= _STEP_S[1]:
+        raise UnreadableFile(
+            f"{path} has points {step:.3g} s apart, and sensorgrams have them {_STEP_S[0]:g} to "
+            f"{_STEP_S[1]:g} s apart: are its times in another unit, such as milliseconds or minutes? It was not read"
+        )
+    if seconds[-1] - seconds[0] > _STEPS_MAX * step:
+        raise UnreadableFile(f"{path} has points at times too uneven for a grid of their median step")
 
 
 def _check_melt_units(path: str, celsius: FloatArray, ratio: FloatArray) -> None:
