@@ -98,6 +98,16 @@ def test_names_made_unique_or_cut_are_assigned_by_the_summary_alone():
     assert all(len(item.name) == 121 for item in without.kinetics)
 
 
+@pytest.mark.parametrize("kept", [0, 1])
+def test_without_its_row_a_replicate_has_the_method_of_the_experiment(kept):
+    with zipfile.ZipFile(io.BytesIO(lab_package("affinity", count=2, method="spr"))) as archive:
+        files = {name: archive.read(name) for name in archive.namelist() if "curve_sources" not in name}
+    rows = files.pop("aux/replicate_info.csv").splitlines()
+    files |= {"aux/replicate_info.csv": b"\n".join(rows[: 1 + kept])} if kept else {}
+    units = {item.unit for item in analyze(zipped(files), method=None if kept else "spr").analysis.kinetics}
+    assert units == {"RU"}
+
+
 @pytest.mark.parametrize(
     "experiment_type", ["expression", "fluorescence", "enzyme_activity", "epitope_binning"]
 )

@@ -88,11 +88,12 @@ class Index:
         times_s = {read_score(row.get("association_s", "")) for row in self.info} - {None}
         return times_s.pop() if len(times_s) == 1 else None
 
-    def unit(self, file: RawFile) -> str:
-        """RU for SPR, else nm."""
+    def unit(self, file: RawFile, method: str | None = None) -> str:
+        """RU for SPR, else nm; by the replicate's method, else that of the experiment, else that of another replicate."""
         listed = self.sources.get(_tail(file.path), {}).get("signal_unit")
-        method = _row(self.info, file).get("method", "")
-        return "RU" if listed == "RU" or (not listed and method.lower() == "spr") else "nm"
+        others = (row.get("method") for row in self.info)
+        first = next(filter(None, (_row(self.info, file).get("method"), method, *others)), "")
+        return "RU" if listed == "RU" or (not listed and first.lower() == "spr") else "nm"
 
     def _name(self, stem: str) -> str:
         names = dict.fromkeys(row.get("name", "") for row in self.summary)

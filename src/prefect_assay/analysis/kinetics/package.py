@@ -46,6 +46,7 @@ def analyze(
     *,
     association_s: float | None = None,
     concentration_error: float = CONCENTRATION_ERROR,
+    method: str | None = None,
 ) -> AnalyzedPackage:
     """Fit every replicate of a data package.
 
@@ -53,6 +54,7 @@ def analyze(
         package: the zip as a path, as bytes, or as an open file.
         association_s: when the dissociation starts; None: as the package says, or else as its curves show.
         concentration_error: standard deviation, as a share, of what all concentrations of a design are off together.
+        method: of the experiment, `bli` or `spr`, for replicates whose method the package does not name.
 
     Raises:
         InputError: it is not a zip, or has more files than any package.
@@ -84,7 +86,7 @@ def analyze(
                 analyze_replicate(
                     name,
                     number,
-                    index.unit(group[0][0]),
+                    index.unit(group[0][0], method),
                     [curve for _, curve in group],
                     index.service(group[0][0]),
                     schedule,
