@@ -1,8 +1,7 @@
 """Finds the replicate and design of each raw file, and what the service reports for it.
 
 File names are `raw_data/<name>_<replicate>_<nM>.csv` or, for melting, `<name>_<replicate>.csv`, with every unsafe
-character replaced; a name may itself end in numbers. `aux/curve_sources.csv` has the assignment, where it exists;
-elsewhere names are compared with those of the summary.
+character replaced; a name may itself end in numbers, so names are compared with those of the summary.
 """
 
 import hashlib
@@ -37,9 +36,8 @@ Row = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """A file of `raw_data/`, its design, replicate, and its concentration in nM; None for a melting curve."""
+    """Design and replicate of a file of `raw_data/`, and its concentration in nM; None for a melting curve."""
 
-    path: str
     name: str
     replicate: int
     concentration_nM: float | None  # noqa: N815
@@ -47,11 +45,10 @@ class RawFile:
 
 @dataclass(frozen=True)
 class Index:
-    """The tables of a package: the summary, the replicates and the sources of curves. Unreadable ones are noted."""
+    """The tables of a package: the summary and the replicates. Unreadable ones are noted."""
 
     summary: list[Row] = field(default_factory=list)
     info: list[Row] = field(default_factory=list)
-    sources: dict[str, Row] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def locate(self, path: str, *, melting: bool) -> RawFile | None:
@@ -60,10 +57,7 @@ class Index:
         concentration = None if match is None or melting else read_score(match["nM"])
         if match is None or (not melting and (concentration is None or concentration < 0)):
             return None
-        listed = self.sources.get(_tail(path))
-        if listed and listed.get("name") and (listed.get("replicate") or "").isdigit():
-            return RawFile(path, listed["name"], int(listed["replicate"]), concentration)
-        return RawFile(path, self._name(match["stem"]), int(match["replicate"]), concentration)
+        return RawFile(self._name(match["stem"]), int(match["replicate"]), concentration)
 
     def service(self, file: RawFile) -> ServiceValues:
         """What the summary and the table of replicates say."""
@@ -90,10 +84,9 @@ class Index:
 
     def unit(self, file: RawFile, method: str | None = None) -> str:
         """RU for SPR, else nm; by the replicate's method, else that of the experiment, else that of another replicate."""
-        listed = self.sources.get(_tail(file.path), {}).get("signal_unit")
         others = (row.get("method") for row in self.info)
         first = next(filter(None, (_row(self.info, file).get("method"), method, *others)), "")
-        return "RU" if listed == "RU" or (not listed and first.lower() == "spr") else "nm"
+        return "RU" if first.lower() == "spr" else "nm"
 
     def _name(self, stem: str) -> str:
         names = dict.fromkeys(row.get("name", "") for row in self.summary)
@@ -105,8 +98,8 @@ def read_index(files: PackageFiles) -> Index:
     """Read the tables; one that is missing or unreadable leaves its part empty."""
     index = Index()
     for path in files.paths:
-        tail = _tail(path)
-        if not (tail.endswith("_summary.csv") or tail in {"aux/replicate_info.csv", "aux/curve_sources.csv"}):
+        is_info = "/".join(path.split("/")[-2:]) == "aux/replicate_info.csv"
+        if not is_info and not path.endswith("_summary.csv"):
             continue
         if "raw_data/" in path or "fit_data/" in path or "__MACOSX/" in path:
             continue
@@ -115,12 +108,7 @@ def read_index(files: PackageFiles) -> Index:
         except UnreadableFile as error:
             index.notes.append(f"{path}: {error}")
             continue
-        if tail == "aux/replicate_info.csv":
-            index.info.extend(rows)
-        elif tail == "aux/curve_sources.csv":
-            index.sources.update((row.get("file", ""), row) for row in rows)
-        else:
-            index.summary.extend(rows)
+        (index.info if is_info else index.summary).extend(rows)
     return index
 
 
@@ -133,10 +121,6 @@ def _make_limit(reading: Quantity) -> Estimate:
     if reading.qualifier == "<":
         return Estimate(value=None, high=reading.value)
     return Estimate(value=None, low=reading.value)
-
-
-def _tail(path: str) -> str:
-    return "/".join(path.split("/")[-2:])
 
 
 def _matches(stem: str, name: str) -> bool:
