@@ -53,7 +53,7 @@ def test_a_file_that_is_no_package_is_named(tmp_path):
     path.write_text(">a\nMKV\n")
     done = command("kinetics", str(path))
     assert done.code == 2
-    assert "is not a data package of the service" in done.err
+    assert "cannot be read as a data package of the service" in done.err
     missing = command("kinetics", str(tmp_path / "gone.zip"), "--json")
     assert missing.code == 2
     assert "there is no data package" in missing.json()["error"]["message"]
