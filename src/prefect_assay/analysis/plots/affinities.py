@@ -117,8 +117,10 @@ def _draw_design(
     if shape := _ARROWS.get(summary.qualifier or ""):
         panel.draw_line([value, low if shape == "left" else high], [row, row], Line(marker.color))
         marker = replace(marker, shape=shape, size=8)
-    for measured, qualifier in replicates:
-        panel.draw_markers([measured], [row], _REPLICATE.reshape(_ARROWS.get(qualifier or "", "circle")))
+    for sign in (None, *_ARROWS):
+        values = [measured for measured, qualifier in replicates if qualifier == sign]
+        replicate = _REPLICATE.reshape(_ARROWS[sign]) if sign else _REPLICATE
+        panel.draw_markers(values, [row] * len(values), replicate)
     panel.draw_markers([value], [row], marker)
 
 
