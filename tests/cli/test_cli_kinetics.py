@@ -19,6 +19,26 @@ def test_the_fit_is_shown_beside_the_services_values(package):
     assert "20% of all concentrations" in done.out
 
 
+def test_a_limit_of_the_service_is_shown_as_one(tmp_path):
+    files = published_files()
+    path = tmp_path / "limits.zip"
+    path.write_bytes(
+        zipped(
+            {name: content for name, content in files.items() if "yolo" not in name}
+            | {
+                "egfr_round1_summary.csv": "name,replicate,kd\n P01133-971-1023,1,<5e-10\n P01133-971-1023,2,null\n",
+                "raw_data/m_1.csv": "T,ratio\n" + "".join(f"{t},0.8\n" for t in range(20, 95)),
+                "m_summary.csv": "name,replicate,tm\nm,1,>95\n",
+            }
+        )
+    )
+    done = command("kinetics", str(path))
+    assert "< 500 pM" in done.out
+    assert "> 95.00" in done.out
+    assert "K_D beyond the reported limit" in " ".join(done.out.split())
+    assert "the service reports a limit, > 95.0 °C" in " ".join(done.out.split())
+
+
 def test_json_is_the_analysis_of_each_package(package):
     (analysis,) = command("kinetics", package, "--json").json()
     assert analysis["package"] == package
@@ -33,7 +53,7 @@ def test_a_file_that_is_no_package_is_named(tmp_path):
     path.write_text(">a\nMKV\n")
     done = command("kinetics", str(path))
     assert done.code == 2
-    assert "is not a data package of the service" in done.err
+    assert "cannot be read as a data package of the service" in done.err
     missing = command("kinetics", str(tmp_path / "gone.zip"), "--json")
     assert missing.code == 2
     assert "there is no data package" in missing.json()["error"]["message"]

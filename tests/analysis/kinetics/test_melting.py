@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from prefect_assay.analysis.kinetics.analysis import ServiceValues, Verdict
+from prefect_assay.analysis.kinetics.analysis import Estimate, ServiceValues, Verdict
 from prefect_assay.analysis.kinetics.melting import analyze_melt
 from support.kinetics.melts import CELSIUS, NOISE, between_baselines, ratio, unfolded_for_good
 from support.kinetics.tables import melting
 
 
-def melt(signal, tm=None):
-    return analyze_melt("design", 1, CELSIUS, signal, ServiceValues(tm_C=tm)).melting
+def melt(signal, tm=None, **limit):
+    limits = {"tm_C": Estimate(value=None, **limit)} if limit else {}
+    return analyze_melt("design", 1, CELSIUS, signal, ServiceValues(tm_C=tm, limits=limits)).melting
 
 
 @pytest.mark.parametrize("tm", [42.0, 55.5, 62.0, 85.0])
@@ -62,6 +63,31 @@ def test_a_curve_that_does_not_is_for_review(signal, service, reason):
     fit = melt(signal, service)
     assert fit.verdict is Verdict.REVIEW
     assert any(reason in line for line in fit.reasons)
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"),
+    [
+        ({"low": 95.0}, Verdict.REVIEW),
+        ({"high": 40.0}, Verdict.REVIEW),
+        ({"low": 62.5}, Verdict.AGREES),
+        ({"high": 80.0}, Verdict.AGREES),
+    ],
+)
+def test_a_melting_temperature_is_compared_with_a_limit(limit, verdict):
+    fit = melt(ratio(62.0, noise=NOISE), **limit)
+    assert fit.verdict is verdict
+    assert (
+        f"the service reports a limit, {Estimate(value=None, **limit).text('{:.1f}'.format)} °C"
+        in fit.reasons[0]
+    )
+
+
+@pytest.mark.parametrize("limit", [{"low": 95.0}, {"high": 25.0}])
+def test_a_curve_without_a_transition_agrees_with_a_limit_and_names_it(limit):
+    fit = melt(0.72 + 0.0006 * CELSIUS + 1e-4 * np.sin(7 * CELSIUS), **limit)
+    assert fit.verdict is Verdict.AGREES
+    assert "the service reports a limit" in fit.reasons[1]
 
 
 @pytest.mark.parametrize(("activation", "scan_rate"), [(2e5, 0.3), (2e5, 3.0), (5e5, 1.0)])

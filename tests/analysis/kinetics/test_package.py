@@ -12,7 +12,7 @@ import pytest
 from assay_lab.measure import build_package
 from assay_lab.measure.bundled import CATALOG
 from prefect_assay.analysis.kinetics import zip_reader
-from prefect_assay.analysis.kinetics.analysis import PackageAnalysis, Verdict
+from prefect_assay.analysis.kinetics.analysis import Estimate, PackageAnalysis, Verdict
 from prefect_assay.analysis.kinetics.package import analyze
 from prefect_assay.analysis.kinetics.response import curve
 from prefect_assay.errors import InputError
@@ -88,14 +88,21 @@ def test_a_package_of_the_lab_agrees_with_its_summary(method):
     assert all(item.verdict in {Verdict.AGREES, Verdict.REVIEW} for item in binders)
 
 
-def test_names_made_unique_or_cut_are_assigned_by_the_summary_alone():
-    """As in a real package, which may have no table of sources."""
-    data = lab_package("affinity", count=4, method="bli", name="x" * 120 + "{0}")
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        kept = {name: archive.read(name) for name in archive.namelist() if "curve_sources" not in name}
-    with_sources, without = analyze(data).analysis, analyze(zipped(kept)).analysis
-    assert with_sources.kinetics == without.kinetics
-    assert all(len(item.name) == 121 for item in without.kinetics)
+def test_names_made_unique_or_cut_are_assigned_by_the_summary():
+    kinetics = analyze(
+        lab_package("affinity", count=4, method="bli", name="x" * 120 + "{0}")
+    ).analysis.kinetics
+    assert {item.name for item in kinetics} == {"x" * 120 + str(number) for number in range(4)}
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_without_its_row_a_replicate_has_the_method_of_the_experiment(kept):
+    with zipfile.ZipFile(io.BytesIO(lab_package("affinity", count=2, method="spr"))) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    rows = files.pop("aux/replicate_info.csv").splitlines()
+    files |= {"aux/replicate_info.csv": b"\n".join(rows[: 1 + kept])} if kept else {}
+    units = {item.unit for item in analyze(zipped(files), method=None if kept else "spr").analysis.kinetics}
+    assert units == {"RU"}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +156,26 @@ def test_other_ways_to_write_a_table_are_read(binder, written):
     assert (analysis.notes, analysis.kinetics[0].verdict) == ((), Verdict.AGREES)
 
 
+@pytest.mark.parametrize("baseline_s", [60, 600])
+def test_readings_before_the_association_change_neither_fit_nor_curves(binder, baseline_s):
+    rows = "".join(f"{second},0.01\n" for second in range(-baseline_s, 0))
+    plain = curve_files(binder, "d")
+    early = {path: text.replace("\n", f"\n{rows}", 1) for path, text in plain.items()}
+    expected, analyzed = analyze(zipped(plain)), analyze(zipped(early))
+    assert analyzed.analysis == expected.analysis
+    for item in analyzed.replicates[0].curves:
+        assert item.curve.time_s[0] == 0
+        assert item.fitted.min() >= -0.1
+
+
+def test_a_curve_that_ends_before_the_association_is_noted(binder):
+    rows = "".join(f"{second},0.01\n" for second in range(-600, 0))
+    files = curve_files(binder, "good") | {"raw_data/bad_1_100.0.csv": f"t,y\n{rows}"}
+    analysis = analyze(zipped(files)).analysis
+    assert [item.name for item in analysis.kinetics] == ["good"]
+    assert analysis.notes == ("raw_data/bad_1_100.0.csv has only 0 points",)
+
+
 def test_tables_with_semicolons_are_noted_and_not_guessed(binder):
     files = {
         path: text.replace(",", ";").replace(".", ",") for path, text in curve_files(binder, "d").items()
@@ -198,16 +225,14 @@ def test_a_zip_of_too_many_files_is_refused(monkeypatch):
 
 
 def test_what_is_no_zip_is_refused(tmp_path):
-    for table in (b"no zip", b"Time,Data1\n0,0.1\n", b""):
-        with pytest.raises(InputError, match="is not a data package of the service"):
+    for table in (b"no zip", b"Time,Data1\n0,0.1\n", b"", b"PK\x03\x04 cut off"):
+        with pytest.raises(InputError, match=r"the file cannot be read as a data package.*download it"):
             analyze(table)
         (tmp_path / "table.csv").write_bytes(table)
-        with pytest.raises(InputError, match=r"table\.csv is not a data package"):
+        with pytest.raises(InputError, match=r"table\.csv cannot be read as a data package"):
             analyze(tmp_path / "table.csv")
-        with pytest.raises(InputError, match="is not a data package"):
+        with pytest.raises(InputError, match="cannot be read as a data package"):
             analyze(io.BytesIO(table))
-    with pytest.raises(InputError, match=r"cannot be read as a zip.*download it again"):
-        analyze(b"PK\x03\x04 cut off")
     with pytest.raises(InputError, match=r"missing\.zip"):
         analyze(tmp_path / "missing.zip")
 
@@ -246,11 +271,14 @@ def test_what_the_service_reports_is_read_as_its_results_are(binder):
     service_values = service("binder", "1e-7", "1e5", "1e-2")
     assert (service_values.binding, service_values.kd_M) == ("true", 1e-7)
     assert service("Non binder", "", "", "").binding == "false"
-    assert service("true", ">1e-6", "0", "1_0").model_dump(include={"kd_M", "kon_per_M_s", "koff_per_s"}) == {
+    limited = service("true", ">1e-6", "0", "1_0")
+    assert limited.model_dump(include={"kd_M", "kon_per_M_s", "koff_per_s"}) == {
         "kd_M": None,
         "kon_per_M_s": None,
         "koff_per_s": None,
     }
+    assert limited.limits == {"kd_M": Estimate(value=None, low=1e-6)}
+    assert service("true", "<5e-10", "", "").limits == {"kd_M": Estimate(value=None, high=5e-10)}
 
 
 def test_path_bytes_and_open_file_give_the_same(tmp_path, binder):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prefect_assay.analysis.kinetics.analysis import ServiceValues, Verdict
+from prefect_assay.analysis.kinetics.analysis import Estimate, ServiceValues, Verdict
 from prefect_assay.analysis.kinetics.replicate import analyze_replicate
 from prefect_assay.analysis.kinetics.response import curve
 from prefect_assay.analysis.kinetics.schedule import Schedule as Start
@@ -79,6 +79,41 @@ def test_curves_that_do_not_are_for_review(service, reason):
     kinetics = judged(simulated(), service)
     assert kinetics.verdict is Verdict.REVIEW
     assert any(reason in line for line in kinetics.reasons)
+
+
+def limited(name, **side):
+    return TRUE.model_copy(update={name: None, "limits": {name: Estimate(value=None, **side)}})
+
+
+@pytest.mark.parametrize(
+    ("service", "label"),
+    [
+        (limited("kd_M", high=5e-10), "K_D"),
+        (limited("kd_M", low=1e-6), "K_D"),
+        (limited("koff_per_s", high=1e-4), "k_off"),
+        (limited("kon_per_M_s", low=1e7), "k_on"),
+    ],
+)
+def test_a_fitted_value_beyond_the_services_limit_is_for_review(service, label):
+    kinetics = judged(simulated(), service)
+    assert kinetics.verdict is Verdict.REVIEW
+    assert kinetics.reasons == (f"against the service: {label} beyond the reported limit",)
+
+
+@pytest.mark.parametrize("service", [limited("kd_M", high=1e-6), limited("kd_M", low=1e-8)])
+def test_a_fitted_value_within_the_services_limit_agrees_and_the_limit_is_named(service):
+    kinetics = judged(simulated(), service)
+    assert kinetics.verdict is Verdict.AGREES
+    assert kinetics.reasons[1:] == ("the service reports a limit of K_D",)
+
+
+@pytest.mark.parametrize(
+    ("side", "verdict"), [({"low": 1e-5}, Verdict.NO_BINDING), ({"high": 5e-10}, Verdict.REVIEW)]
+)
+def test_curves_without_a_response_contradict_an_upper_limit_only(side, verdict):
+    service = ServiceValues(limits={"kd_M": Estimate(value=None, **side)})
+    curves = measured(flat(SCHEDULE), np.random.default_rng(SEED), SCHEDULE)
+    assert judged(curves, service).verdict is verdict
 
 
 def test_the_call_of_the_service_is_compared_and_not_obeyed():
@@ -190,6 +225,29 @@ def test_a_curve_that_ends_early_is_left_out_and_named():
     assert kinetics.verdict is Verdict.AGREES
     assert kinetics.concentrations_nM == (31.6, 316.2, 1000.0)
     assert "left out: the curve at 100 nM" in kinetics.reasons[-1]
+
+
+def without_readings(curve, first_s, last_s):
+    kept = (curve.time_s <= first_s) | (curve.time_s >= last_s)
+    return replace(curve, time_s=curve.time_s[kept], signal=curve.signal[kept])
+
+
+def test_a_curve_with_a_long_gap_is_left_out_and_named():
+    curves = simulated()
+    kinetics = judged([*curves[:2], without_readings(curves[2], 40, 150), *curves[3:]], TRUE)
+    assert kinetics.concentrations_nM == (31.6, 316.2, 1000.0)
+    assert kinetics.reasons[-1] == "left out: the curve at 100 nM has no readings from 40 to 150 s"
+
+
+def test_a_gap_in_all_curves_leaves_no_number():
+    kinetics = judged([without_readings(curve, 200, 400) for curve in simulated()], TRUE)
+    assert (kinetics.verdict, kinetics.fit) == (Verdict.REVIEW, None)
+    assert "left out: the curve at 1000 nM has no readings from 200 to 400 s" in kinetics.reasons
+
+
+def test_a_few_missing_readings_do_not_matter():
+    kinetics = judged([without_readings(curve, 300, 320) for curve in simulated()], TRUE)
+    assert (kinetics.verdict, len(kinetics.concentrations_nM)) == (Verdict.AGREES, 4)
 
 
 def test_drift_without_a_blank_is_not_another_mechanism():

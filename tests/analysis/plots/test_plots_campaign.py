@@ -17,6 +17,8 @@ from prefect_assay.analysis.plots.svg import (
     INK,
     PAPER,
 )
+from prefect_assay.analysis.report.figures import campaign_figures
+from prefect_assay.analysis.results.ranked import format_value
 from prefect_assay.analysis.results.row import Level, Outcome
 from support.reporting.campaigns import rows, summary
 from support.reporting.figure import Figure
@@ -195,6 +197,26 @@ def test_a_tighter_binder_is_drawn_higher_and_a_higher_score_further_right():
     assert points[1][0] - points[0][0] == pytest.approx(points[2][0] - points[1][0], abs=0.3)
 
 
+@pytest.mark.parametrize("measured", [{"tm_C": 55.0}, {"kd": 1e-8}])
+def test_a_score_that_no_measured_design_has_gets_no_figure(measured):
+    silent = [
+        summary(f"silent {n}", outcome=Outcome.NO_EXPRESSION, attributes={"plddt": f"{80 + n}"})
+        for n in range(3)
+    ]
+    scored = [
+        summary(f"d{n}", outcome=Outcome.MEASURED, attributes={"ipTM": f"0.{n}"}, **measured)
+        for n in range(6)
+    ]
+    assert {*campaign_figures((*silent, *scored), ()).predicted} == {"ipTM"}
+    assert Figure(draw_measured_against_predicted([*silent, *scored], "plddt")).title
+
+
+@pytest.mark.parametrize("scores", [[-999.0] * 4, [1e20] * 4, [1e-20] * 4, [0.0, 1e17, 1e17, 1e17]])
+def test_equal_and_very_large_scores_are_drawn(scores):
+    drawn = Figure(draw_measured_against_predicted(scored([(score, 1e-8) for score in scores]), "ipTM"))
+    assert len(below_legend(drawn, drawn.marked(BLUE))) == 4
+
+
 def test_a_melting_campaign_is_compared_by_its_temperatures():
     designs = [
         summary(str(n), outcome=Outcome.MEASURED, tm_C=50.0 + n, attributes={"predicted": str(40 + n)})
@@ -221,15 +243,51 @@ def test_each_cell_of_the_overview_says_its_value_in_words_and_has_a_step_of_col
     xs = [drawn.word(value).x for value in values]
     assert xs == sorted(xs)
 
-    def fill(x):
-        cells = [
-            p
-            for p in drawn.paths
-            if p.points[0][1] > 70 and min(q[0] for q in p.points) < x < max(q[0] for q in p.points)
-        ]
-        return cells[-1].attributes["fill"]
+    assert [fill(drawn, x) for x in xs] == ["#00224e", PAPER, "#fee838", PAPER, PAPER, PAPER]
 
-    assert [fill(x) for x in xs] == ["#00224e", "#7d7c78", "#fee838", PAPER, PAPER, PAPER]
+
+def fill(drawn, x):
+    cells = [
+        p
+        for p in drawn.paths
+        if p.points[0][1] > 70 and min(q[0] for q in p.points) < x < max(q[0] for q in p.points)
+    ]
+    return cells[-1].attributes["fill"]
+
+
+@pytest.mark.parametrize(
+    ("kd", "qualifier", "color"),
+    [
+        (1e-6, ">", "#fee838"),
+        (5e-6, ">", "#fee838"),
+        (5e-7, ">", PAPER),
+        (1e-9, "<", "#00224e"),
+        (5e-9, "<", PAPER),
+        (1e-6, None, "#bcaf6f"),
+    ],
+)
+def test_a_limit_has_a_color_only_where_all_its_values_have_it(kd, qualifier, color):
+    design = summary("a", kd, qualifier=qualifier)
+    drawn = Figure(draw_overview([design]))
+    assert fill(drawn, drawn.word(format_value(design)).x) == color
+
+
+def test_a_replicate_is_drawn_as_what_it_is_counted_as():
+    exact, limit, refused = rows("a", 1e-8, 1e-9, 5e-6)
+    measured = [
+        exact,
+        limit.model_copy(update={"qualifier": "<"}),
+        refused.model_copy(update={"outcome": Outcome.NO_BINDING}),
+    ]
+    drawn = Figure(draw_ranked_affinities([summary("a", 1e-8)], measured))
+    marks = [
+        mark.tag.rpartition("}")[2]
+        for group in drawn.root.iterfind("{*}g")
+        if group.get("fill") == PAPER
+        for mark in group
+    ]
+    assert marks == ["circle", "circle", "path"]  # the first is that of the legend
+    assert "10 µM" not in drawn.texts, "the axis ends at what is drawn"
 
 
 def test_calls_are_counted_by_expression_and_binding():

@@ -195,8 +195,18 @@ def test_the_melting_temperature_is_where_the_axis_says():
 
 def test_a_curve_that_could_not_be_fitted_is_drawn_without_a_temperature():
     drawn = Figure(draw_melting_curve(melt(fitted=False)))
-    assert not {"two-state fit", "Tm", "residual"} & set(drawn.texts)
+    assert not {"fit", "Tm", "residual"} & set(drawn.texts)
+    assert "fit" in Figure(draw_melting_curve(melt())).texts, "of whatever model describes the curve"
     assert len(drawn.marked(BLUE)) > 40
+
+
+@pytest.mark.parametrize("level", [0.0, 1e20])
+def test_readings_that_are_all_equal_are_drawn(level):
+    some, flat = replicate(), melt()
+    for readings in (*(item.curve.signal for item in some.curves), flat.signal):
+        readings[:] = level
+    for svg in (draw_sensorgrams(some), draw_dose_response(some), draw_melting_curve(flat)):
+        assert Figure(svg).title
 
 
 def test_readings_that_are_no_numbers_leave_a_gap():

@@ -1,7 +1,9 @@
 """Every type of assay has a page: its own values, its own curves, no word about what it does not measure."""
 
+import io
 import json
 import re
+import zipfile
 from datetime import UTC, datetime
 
 import pytest
@@ -12,18 +14,30 @@ from prefect_assay.analysis.report.documents import make_report
 from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.service.assays import METHOD_TYPES
 from prefect_assay.service.models.vocabulary import ExperimentType
+from support.kinetics.packages import zipped
 
 
-def report_of(kind, folder):
+def without_tables(package):
+    """A data package of raw data alone."""
+    with zipfile.ZipFile(io.BytesIO(package)) as archive:
+        return zipped({name: archive.read(name) for name in archive.namelist() if "raw_data/" in name})
+
+
+def report_of(kind, folder, method="bli", change_package=lambda package: package):
     """Four designs in two replicates, measured by the lab's model."""
     binds = kind in {"affinity", "screening", "epitope_binning"}
     fields = order(
         invented_designs(4),
         experiment_type=kind,
-        method="bli" if kind in METHOD_TYPES else None,
+        method=method if kind in METHOD_TYPES else None,
         target=EGFR if binds else None,
         n_replicates=2,
     )
+    spec = {
+        "experiment_type": kind,
+        "method": fields["method"],
+        "sequences": {sequence["name"]: sequence["aa_string"] for sequence in fields["sequences"]},
+    }
     (record,) = measure_records(**fields)
     result = {"id": "r1", "title": "t", "result_type": kind, **record}
     archive_version(
@@ -39,7 +53,16 @@ def report_of(kind, folder):
                 content_type="application/json",
                 body=json.dumps({"items": [result], "total": 1}).encode(),
             ),
-            Document(path="packages/r1.zip", content_type="application/zip", body=build_package(**fields)),
+            Document(
+                path="packages/r1.zip",
+                content_type="application/zip",
+                body=change_package(build_package(**fields)),
+            ),
+            Document(
+                path="spec.json",
+                content_type="application/json",
+                body=json.dumps(spec).encode(),
+            ),
         ],
         now=datetime(2026, 1, 1, tzinfo=UTC),
     )
@@ -54,6 +77,12 @@ def test_every_type_of_assay_has_a_page(kind, tmp_path):
     for design in made.summaries:
         assert f"<bdi>{design.name}</bdi>" in page
     assert [note for note in made.notes if "cannot be read" in note] == []
+
+
+@pytest.mark.parametrize(("method", "unit"), [("spr", "RU"), ("bli", "nm")])
+def test_curves_have_the_unit_of_the_method_of_the_experiment(method, unit, tmp_path):
+    made = report_of("affinity", tmp_path, method, without_tables)
+    assert f"response ({unit})" in made.page.decode()
 
 
 def test_melting_curves_are_shown_with_their_temperatures(tmp_path):

@@ -16,6 +16,7 @@ import pytest
 from prefect_assay.analysis.kinetics.analysis import ReplicateMelting
 from prefect_assay.analysis.report import documents, figures
 from prefect_assay.analysis.report.decision import Decision
+from prefect_assay.analysis.report.details import details_table
 from prefect_assay.analysis.report.documents import archive_report, kept_report, make_report
 from prefect_assay.analysis.report.images import IMAGES_BYTES_MAX, experiment_images
 from prefect_assay.analysis.report.render import render_page
@@ -23,6 +24,7 @@ from prefect_assay.analysis.results import is_hit
 from prefect_assay.archive import LocalStore, read_latest, verify_versions
 from prefect_assay.orders.ledger import check_orders
 from prefect_assay.service.models.answer_json import is_open_link
+from support.reporting.campaigns import summary
 
 CAMPAIGN = "round-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -126,6 +128,28 @@ def test_an_invoice_over_nothing_has_a_price_per_design(made):
     ).text
     assert [experiment.price_per_sequence_cents for experiment in free_contents.experiments] == [0, 0]
     assert shown.count("0.00 USD 0.00 USD paid") == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("0.8123456", "0.8123"),
+        ("-12.34567", "-12.35"),
+        ("1.234567e-05", "1.235e-05"),
+        ("0.50", "0.50"),
+        ("1.10", "1.10"),
+        ("1_2", "1_2"),
+        ("007", "007"),
+        ("12345678901", "12345678901"),
+        ("00.12345", "00.12345"),
+        ("1_0.2345", "1_0.2345"),
+        ("1.2345e-999", "1.2345e-999"),
+        ("infinity", "infinity"),
+    ],
+)
+def test_only_a_long_decimal_number_of_the_designer_is_rounded(value, shown):
+    designs = [summary(name, 1e-8, attributes={"x": text}) for name, text in (("a", value), ("b", "other"))]
+    assert [cells[-1] for _, cells in details_table(designs, ()).lines] == [shown, "other"]
 
 
 def test_predicted_chances_are_shown_beside_what_hit(made):

@@ -5,6 +5,7 @@ Units: K_D in M, k_on in 1/(M s), k_off in 1/s, temperatures in degrees Celsius,
 
 from collections.abc import Callable
 from enum import StrEnum
+from math import inf
 from typing import Final
 
 from prefect_assay.service.models.base import Model, StoredModel
@@ -68,7 +69,7 @@ class KineticsFit(StoredModel):
 
 
 class ServiceValues(StoredModel):
-    """What the laboratory reports for the same replicate."""
+    """What the laboratory reports for the same replicate; `limits` has those that are no exact value, by field."""
 
     kon_per_M_s: float | None = None  # noqa: N815
     koff_per_s: float | None = None
@@ -77,6 +78,21 @@ class ServiceValues(StoredModel):
     relative_mae: float | None = None
     binding: str | None = None
     tm_C: float | None = None  # noqa: N815
+    limits: dict[str, Estimate] = {}  # noqa: RUF012  pydantic copies it
+
+    def get_reported(self, name: str) -> Estimate | None:
+        """The value of a field, or its limit; None where neither is reported."""
+        value = getattr(self, name)
+        return self.limits.get(name) if value is None else Estimate(value=value)
+
+    def find_range(self, name: str) -> tuple[float, float] | None:
+        """The least and the most that a reported value allows, equal for an exact one; None where none is reported."""
+        reported = self.get_reported(name)
+        if reported is None:
+            return None
+        if reported.value is not None:
+            return reported.value, reported.value
+        return -inf if reported.low is None else reported.low, inf if reported.high is None else reported.high
 
 
 class ReplicateKinetics(StoredModel):

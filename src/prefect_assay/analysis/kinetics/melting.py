@@ -95,7 +95,7 @@ def analyze_melt(
         verdict = Verdict.AGREES if service.tm_C is None else Verdict.REVIEW
         reasons: tuple[str, ...] = (
             "the curve shows no transition between its first and last temperature",
-            "the service reports none, either" if service.tm_C is None else "the service reports one",
+            _describe_reported(service),
         )
         melting = ReplicateMelting(
             name=name, replicate=replicate, verdict=verdict, reasons=reasons, service=service
@@ -132,6 +132,13 @@ def find_steepest(celsius: FloatArray, signal: FloatArray) -> float | None:
     return float(celsius[top + half] + shift * step)
 
 
+def _describe_reported(service: ServiceValues) -> str:
+    """What the service reports where a curve has no transition, or where it reports a limit."""
+    if limit := service.limits.get("tm_C"):
+        return f"the service reports a limit, {limit.text('{:.1f}'.format)} °C"
+    return "the service reports none, either" if service.tm_C is None else "the service reports one"
+
+
 def _judge(fit: _Melt, signal: FloatArray, service: ServiceValues) -> tuple[Verdict, tuple[str, ...]]:
     tm = fit.estimates[0]
     value, low, high = (side or 0.0 for side in (tm.value, tm.low, tm.high))
@@ -153,10 +160,14 @@ def _judge(fit: _Melt, signal: FloatArray, service: ServiceValues) -> tuple[Verd
         doubts.append(f"the residuals are {left / fit.step:.0%} of the transition: it is not unfolding alone")
     if high - low > 2 * WIDEST_C:
         doubts.append("the curve does not bound the melting temperature")
-    if service.tm_C is None:
+    reported = service.find_range("tm_C")
+    if reported is None:
         return Verdict.REVIEW, ("the service reports no melting temperature", *doubts)
-    difference = f"{value - service.tm_C:+.1f} °C against the service"
-    is_near = low - AGREEMENT_C <= service.tm_C <= high + AGREEMENT_C
+    if service.tm_C is None:
+        difference = f"{value:.1f} °C, and {_describe_reported(service)}"
+    else:
+        difference = f"{value - service.tm_C:+.1f} °C against the service"
+    is_near = low - AGREEMENT_C <= reported[1] and reported[0] <= high + AGREEMENT_C
     if doubts or not is_near:
         return Verdict.REVIEW, (*(() if is_near else (difference,)), *doubts)
     return Verdict.AGREES, (f"{difference}, within both uncertainties",)

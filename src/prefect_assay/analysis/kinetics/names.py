@@ -1,8 +1,7 @@
 """Finds the replicate and design of each raw file, and what the service reports for it.
 
 File names are `raw_data/<name>_<replicate>_<nM>.csv` or, for melting, `<name>_<replicate>.csv`, with every unsafe
-character replaced; a name may itself end in numbers. `aux/curve_sources.csv` has the assignment, where it exists;
-elsewhere names are compared with those of the summary.
+character replaced; a name may itself end in numbers, so names are compared with those of the summary.
 """
 
 import hashlib
@@ -11,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from prefect_assay.analysis.kinetics.analysis import ServiceValues
+from prefect_assay.analysis.kinetics.analysis import Estimate, ServiceValues
 from prefect_assay.analysis.kinetics.zip_reader import PackageFiles, UnreadableFile, table
 from prefect_assay.analysis.results.calls import Call, read_call
 from prefect_assay.analysis.results.measurements import find_unit, read_recorded_quantity
@@ -25,14 +24,20 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST: Final = re.compile(r"-[0-9a-f]{8}$")
 _CALLS: Final = {Call.BINDS: "true", Call.DOES_NOT_BIND: "false", Call.UNKNOWN: "unknown"}
 
+_REPORTED: Final = {
+    "kon_per_M_s": ("kon", KON),
+    "koff_per_s": ("koff", KOFF),
+    "kd_M": ("kd", KD),
+    "tm_C": ("tm", TM),
+}
+
 Row = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """A file of `raw_data/`, its design, replicate, and its concentration in nM; None for a melting curve."""
+    """Design and replicate of a file of `raw_data/`, and its concentration in nM; None for a melting curve."""
 
-    path: str
     name: str
     replicate: int
     concentration_nM: float | None  # noqa: N815
@@ -40,11 +45,10 @@ class RawFile:
 
 @dataclass(frozen=True)
 class Index:
-    """The tables of a package: the summary, the replicates and the sources of curves. Unreadable ones are noted."""
+    """The tables of a package: the summary and the replicates. Unreadable ones are noted."""
 
     summary: list[Row] = field(default_factory=list)
     info: list[Row] = field(default_factory=list)
-    sources: dict[str, Row] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def locate(self, path: str, *, melting: bool) -> RawFile | None:
@@ -53,23 +57,23 @@ class Index:
         concentration = None if match is None or melting else read_score(match["nM"])
         if match is None or (not melting and (concentration is None or concentration < 0)):
             return None
-        listed = self.sources.get(_tail(path))
-        if listed and listed.get("name") and (listed.get("replicate") or "").isdigit():
-            return RawFile(path, listed["name"], int(listed["replicate"]), concentration)
-        return RawFile(path, self._name(match["stem"]), int(match["replicate"]), concentration)
+        return RawFile(self._name(match["stem"]), int(match["replicate"]), concentration)
 
     def service(self, file: RawFile) -> ServiceValues:
         """What the summary and the table of replicates say."""
         row = _row(self.summary, file)
         info = _row(self.info, file)
-        return ServiceValues(
-            kon_per_M_s=_read_exact(row, "kon", KON),
-            koff_per_s=_read_exact(row, "koff", KOFF),
-            kd_M=_read_exact(row, "kd", KD),
-            mae=read_score(info.get("MAE", "")),
-            relative_mae=read_score(info.get("rel_MAE", "")),
-            binding=_CALLS.get(read_call(row.get("binding")).call),
-            tm_C=_read_exact(row, "tm", TM),
+        readings = {name: _read(row, column, kind) for name, (column, kind) in _REPORTED.items()}
+        known = {name: reading for name, reading in readings.items() if isinstance(reading, Quantity)}
+        values = {name: reading.value for name, reading in known.items() if reading.qualifier is None}
+        return ServiceValues.model_validate(
+            {
+                **values,
+                "limits": {name: _make_limit(known[name]) for name in known.keys() - values.keys()},
+                "mae": read_score(info.get("MAE", "")),
+                "relative_mae": read_score(info.get("rel_MAE", "")),
+                "binding": _CALLS.get(read_call(row.get("binding")).call),
+            }
         )
 
     @property
@@ -78,11 +82,11 @@ class Index:
         times_s = {read_score(row.get("association_s", "")) for row in self.info} - {None}
         return times_s.pop() if len(times_s) == 1 else None
 
-    def unit(self, file: RawFile) -> str:
-        """RU for SPR, else nm."""
-        listed = self.sources.get(_tail(file.path), {}).get("signal_unit")
-        method = _row(self.info, file).get("method", "")
-        return "RU" if listed == "RU" or (not listed and method.lower() == "spr") else "nm"
+    def unit(self, file: RawFile, method: str | None = None) -> str:
+        """RU for SPR, else nm; by the replicate's method, else that of the experiment, else that of another replicate."""
+        others = (row.get("method") for row in self.info)
+        first = next(filter(None, (_row(self.info, file).get("method"), method, *others)), "")
+        return "RU" if first.lower() == "spr" else "nm"
 
     def _name(self, stem: str) -> str:
         names = dict.fromkeys(row.get("name", "") for row in self.summary)
@@ -94,8 +98,8 @@ def read_index(files: PackageFiles) -> Index:
     """Read the tables; one that is missing or unreadable leaves its part empty."""
     index = Index()
     for path in files.paths:
-        tail = _tail(path)
-        if not (tail.endswith("_summary.csv") or tail in {"aux/replicate_info.csv", "aux/curve_sources.csv"}):
+        is_info = "/".join(path.split("/")[-2:]) == "aux/replicate_info.csv"
+        if not is_info and not path.endswith("_summary.csv"):
             continue
         if "raw_data/" in path or "fit_data/" in path or "__MACOSX/" in path:
             continue
@@ -104,24 +108,19 @@ def read_index(files: PackageFiles) -> Index:
         except UnreadableFile as error:
             index.notes.append(f"{path}: {error}")
             continue
-        if tail == "aux/replicate_info.csv":
-            index.info.extend(rows)
-        elif tail == "aux/curve_sources.csv":
-            index.sources.update((row.get("file", ""), row) for row in rows)
-        else:
-            index.summary.extend(rows)
+        (index.info if is_info else index.summary).extend(rows)
     return index
 
 
-def _read_exact(row: Row, column: str, kind: QuantityKind) -> float | None:
-    """The exact value of a column; None for a limit, and for what cannot be read."""
+def _read(row: Row, column: str, kind: QuantityKind) -> Quantity | Unread:
     unit = find_unit(kind, row)
-    reading = unit if isinstance(unit, Unread) else read_recorded_quantity(kind, [column], row, unit)
-    return reading.value if isinstance(reading, Quantity) and reading.qualifier is None else None
+    return unit if isinstance(unit, Unread) else read_recorded_quantity(kind, [column], row, unit)
 
 
-def _tail(path: str) -> str:
-    return "/".join(path.split("/")[-2:])
+def _make_limit(reading: Quantity) -> Estimate:
+    if reading.qualifier == "<":
+        return Estimate(value=None, high=reading.value)
+    return Estimate(value=None, low=reading.value)
 
 
 def _matches(stem: str, name: str) -> bool:

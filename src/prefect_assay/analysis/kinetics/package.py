@@ -46,6 +46,7 @@ def analyze(
     *,
     association_s: float | None = None,
     concentration_error: float = CONCENTRATION_ERROR,
+    method: str | None = None,
 ) -> AnalyzedPackage:
     """Fit every replicate of a data package.
 
@@ -53,6 +54,7 @@ def analyze(
         package: the zip as a path, as bytes, or as an open file.
         association_s: when the dissociation starts; None: as the package says, or else as its curves show.
         concentration_error: standard deviation, as a share, of what all concentrations of a design are off together.
+        method: of the experiment, `bli` or `spr`, for replicates whose method the package does not name.
 
     Raises:
         InputError: it is not a zip, or has more files than any package.
@@ -84,7 +86,7 @@ def analyze(
                 analyze_replicate(
                     name,
                     number,
-                    index.unit(group[0][0]),
+                    index.unit(group[0][0], method),
                     [curve for _, curve in group],
                     index.service(group[0][0]),
                     schedule,
@@ -133,21 +135,29 @@ def _read(
     file = index.locate(path, melting=names == _MELTING)
     if file is None:
         raise UnreadableFile(f"{path} is not named <design>_<replicate>_<nM>.csv")
+    if names == _SENSORGRAM:  # association starts at 0 s, and the model has nothing before it
+        first, second = first[first >= 0], second[first >= 0]
     if len(first) < _POINTS_MIN:
         raise UnreadableFile(f"{path} has only {len(first)} points")
     if names == _MELTING:
         _check_melt_units(path, first, second)
         melts.append((file, first, second))
-    elif not _STEP_S[0] <= np.median(np.diff(first)) <= _STEP_S[1]:
-        raise UnreadableFile(
-            f"{path} has points {np.median(np.diff(first)):.3g} s apart, and sensorgrams have them {_STEP_S[0]:g} to "
-            f"{_STEP_S[1]:g} s apart: are its times in another unit, such as milliseconds or minutes? It was not read"
-        )
-    elif first[-1] - first[0] > _STEPS_MAX * np.median(np.diff(first)):
-        raise UnreadableFile(f"{path} has points at times too uneven for a grid of their median step")
     else:
+        _check_times(path, first)
         curve = Curve((file.concentration_nM or 0.0) * _NM, first, second)
         sensorgrams[file.name, file.replicate].append((file, curve))
+
+
+def _check_times(path: str, seconds: FloatArray) -> None:
+    """Refuse times that are in another unit, or too uneven."""
+    step = np.median(np.diff(seconds))
+    if not _STEP_S[0] <= step <= _STEP_S[1]:
+        raise UnreadableFile(
+            f"{path} has points {step:.3g} s apart, and sensorgrams have them {_STEP_S[0]:g} to "
+            f"{_STEP_S[1]:g} s apart: are its times in another unit, such as milliseconds or minutes? It was not read"
+        )
+    if seconds[-1] - seconds[0] > _STEPS_MAX * step:
+        raise UnreadableFile(f"{path} has points at times too uneven for a grid of their median step")
 
 
 def _check_melt_units(path: str, celsius: FloatArray, ratio: FloatArray) -> None:

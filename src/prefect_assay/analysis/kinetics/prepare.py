@@ -14,6 +14,8 @@ from prefect_assay.analysis.kinetics.response import Bins, bin_counts
 
 _COMPLETE: Final = 0.8
 _LATE_S: Final = 5.0
+_GAP_S: Final = 30.0  # a longer gap, of more than so many readings, would be fitted as a straight line
+_GAP_STEPS: Final = 10
 _POINTS_MIN: Final = 20
 _WINDOW_S: Final = 30.0
 _BENT_S: Final = 20.0
@@ -52,18 +54,27 @@ class Matrix:
 
 
 def complete_curves(curves: Sequence[Curve]) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
-    """The curves by ascending concentration, without those that begin late or end early, and a line for each of these."""
+    """The curves by ascending concentration, without those that begin late, end early or have a gap, and a line for each of these."""
     longest = max(float(curve.time_s[-1]) for curve in curves)
     kept, left_out = [], []
     for curve in sorted(curves, key=lambda curve: curve.concentration_M):
-        if curve.time_s[-1] >= _COMPLETE * longest and curve.time_s[0] <= _LATE_S:
-            kept.append(curve)
+        if missing := _describe_missing(curve, longest):
+            left_out.append(f"left out: the curve at {curve.concentration_M * 1e9:g} nM {missing}")
         else:
-            covered = f"{curve.time_s[0]:g} to {curve.time_s[-1]:g} s"
-            left_out.append(
-                f"left out: the curve at {curve.concentration_M * 1e9:g} nM covers only {covered}"
-            )
+            kept.append(curve)
     return tuple(kept), tuple(left_out)
+
+
+def _describe_missing(curve: Curve, longest_s: float) -> str:
+    """Which part of a curve was not measured; empty for a complete one."""
+    times = curve.time_s
+    if times[-1] < _COMPLETE * longest_s or times[0] > _LATE_S:
+        return f"covers only {times[0]:g} to {times[-1]:g} s"
+    steps = np.diff(times)
+    widest = int(np.argmax(steps))
+    if steps[widest] > max(_GAP_S, _GAP_STEPS * float(np.median(steps))):
+        return f"has no readings from {times[widest]:g} to {times[widest + 1]:g} s"
+    return ""
 
 
 def subtract_blanks(curves: Sequence[Curve]) -> tuple[Curve, ...]:

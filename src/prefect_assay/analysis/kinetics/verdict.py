@@ -85,7 +85,9 @@ def judge_without_rates(
     response: Response, fit: GlobalFit | None, steady: SteadyState | None, service: ServiceValues
 ) -> Judgement | None:
     """The verdict on a replicate that gets no kinetic number, because its curves show no binding; else None."""
-    is_reported = service.binding == "true" or service.kd_M is not None
+    reported = service.find_range("kd_M")
+    # A lower limit is also how a laboratory writes that it saw no binding.
+    is_reported = service.binding == "true" or (reported is not None and reported[1] < np.inf)
     contradiction = ("the service reports binding",) if is_reported else ()
     if fit is None:
         reason = f"no response: below {NO_RESPONSE[response.unit]:g} {response.unit}, or within the noise"
@@ -106,7 +108,7 @@ def judge_without_rates(
 
 def judge_one_concentration(service: ServiceValues) -> Judgement:
     """Curves that bind, at one concentration: a screening call is not an affinity."""
-    if service.binding == "true" and service.kd_M is None:
+    if service.binding == "true" and service.find_range("kd_M") is None:
         return Verdict.AGREES, (
             "the curves bind, as the service reports; one concentration gives no affinity",
         )
@@ -153,12 +155,13 @@ class Judged:
             )
         if self.service.binding == "false":
             doubts = ("the service reports no binding, and the curves bind", *doubts)
-        if self.service.kd_M is None:
+        if self.service.find_range("kd_M") is None:
             doubts = ("the service reports no K_D", *doubts)
         if doubts:
             return Verdict.REVIEW, doubts
         return Verdict.AGREES, (
             f"global 1:1: within {AGREEMENT:.0%} of the service's values, or the intervals hold them",
+            *self._describe_limits(),
         )
 
     def _choice(self) -> str:
@@ -201,19 +204,30 @@ class Judged:
         if self.steady is not None and _are_apart(kd, self.steady.kd):
             yield f"K_D of the plateaus is {np.exp(self.steady.kd.best) * 1e9:.3g} nM, and that of the rates {np.exp(kd.best) * 1e9:.3g} nM"
 
+    def _describe_limits(self) -> tuple[str, ...]:
+        """In one line, the constants that the service reports as limits."""
+        labels = [label for name, label in _NAMES if _SERVICE[name] in self.service.limits]
+        return (f"the service reports a limit of {', '.join(labels)}",) if labels else ()
+
     def _differences(self) -> tuple[str, ...]:
         """In one line, the values that are neither within `AGREEMENT` of the service's nor hold them."""
         far = []
         for name, label in _NAMES:
-            reported = getattr(self.service, _SERVICE[name])
-            if reported is None or reported <= 0:
+            reported = self.service.find_range(_SERVICE[name])
+            if reported is None or reported[1] <= 0:
                 continue
-            interval, value = getattr(self.fit.rates, name), float(np.log(reported))
+            interval = getattr(self.fit.rates, name)
+            least, most = (float(np.log(max(end, 1e-300))) for end in reported)
             low = -np.inf if interval.low is None else interval.low
             high = np.inf if interval.high is None else interval.high
+            value = min(max(interval.best, least), most)
             difference = float(np.exp(interval.best - value)) - 1
             is_near = interval.closed and abs(difference) <= AGREEMENT
-            if not is_near and not low <= value <= high:
+            if is_near or (least <= high and low <= most):
+                continue
+            if least != most:
+                far.append(f"{label} beyond the reported limit")
+            else:
                 far.append(f"{label} {difference:+.0%}" if interval.closed else f"{label} beyond its limit")
         return (f"against the service: {', '.join(far)}",) if far else ()
 

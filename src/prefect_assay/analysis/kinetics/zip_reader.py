@@ -20,7 +20,6 @@ MEMBERS_MAX: Final = 50_000
 MEMBER_BYTES_MAX: Final = 32 * 2**20
 TOTAL_BYTES_MAX: Final = 2**30
 _COLUMNS: Final = 2
-_ZIP_MARK: Final = b"PK"
 _EMPTY: Final = re.compile(r"(?<=,)(?:null)?$", re.MULTILINE)
 
 
@@ -28,16 +27,14 @@ class PackageFiles:
     """The members of a zip. Reading is counted: no more than `TOTAL_BYTES_MAX` are decoded."""
 
     def __init__(self, source: Path | bytes | BinaryIO) -> None:
-        self._name = str(source) if isinstance(source, Path) else "the data package"
+        self._name = str(source) if isinstance(source, Path) else "the file"
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source)
         except (OSError, ValueError, zipfile.BadZipFile) as error:
-            if not isinstance(error, OSError) and not _begins_as_zip(source):
-                raise InputError(
-                    f"{self._name} is not a data package of the service, which is a zip with "
-                    "raw_data/<design>_<replicate>_<nM>.csv; give the zip of a result"
-                ) from None
-            raise InputError(f"{self._name} cannot be read as a zip: {error}; download it again") from None
+            raise InputError(
+                f"{self._name} cannot be read as a data package of the service, which is a zip with "
+                f"raw_data/<design>_<replicate>_<nM>.csv: {error}; give the zip of a result, or download it again"
+            ) from None
         members = [member for member in self._zip.infolist() if not member.is_dir()]
         if len(members) > MEMBERS_MAX:
             self._zip.close()
@@ -78,16 +75,6 @@ class PackageFiles:
         if len(data) > limit:
             raise UnreadableFile(f"{path} is larger than the limit of {limit} bytes; it was not read")
         return data.decode("utf-8-sig", "replace")
-
-
-def _begins_as_zip(source: Path | bytes | BinaryIO) -> bool:
-    if isinstance(source, bytes):
-        return source.startswith(_ZIP_MARK)
-    if isinstance(source, Path):
-        with source.open("rb") as file:
-            return file.read(len(_ZIP_MARK)) == _ZIP_MARK
-    source.seek(0)
-    return source.read(len(_ZIP_MARK)) == _ZIP_MARK
 
 
 class UnreadableFile(Exception):

@@ -11,6 +11,7 @@ from prefect_assay.analysis.plots.scores import (
     draw_measured_against_predicted,
     find_score_columns,
     has_enough_measured,
+    has_points,
 )
 from prefect_assay.analysis.plots.sensorgrams import draw_sensorgrams
 from prefect_assay.analysis.plots.svg import make_markdown_image
@@ -25,5 +26,6 @@ __all__ = [
     "draw_sensorgrams",
     "find_score_columns",
     "has_enough_measured",
+    "has_points",
     "make_markdown_image",
 ]

@@ -12,6 +12,7 @@ from prefect_assay.analysis.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER, 
 from prefect_assay.analysis.plots.texts import shorten_text, wrap_words
 from prefect_assay.analysis.results.design import DesignSummary, get_sort_key
 from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS, format_molar
+from prefect_assay.analysis.results.interval import list_measured
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED
 from prefect_assay.analysis.results.ranked import list_verdict_parts
 from prefect_assay.analysis.results.row import Level, Outcome, ResultRow
@@ -37,6 +38,7 @@ _NAMES: Final = 148
 _VALUES: Final = 84
 _LISTED: Final = 150
 _REACH: Final = 30.0  # an interval is drawn at most this factor beyond all values
+_Replicate = tuple[float, str | None]  # K_D in M, and the sign of a limit
 
 
 def find_affinity(summary: DesignSummary) -> float | None:
@@ -104,7 +106,7 @@ def draw_ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[Re
 
 
 def _draw_design(
-    panel: Panel, row: int, summary: DesignSummary, value: float, replicates: Sequence[float]
+    panel: Panel, row: int, summary: DesignSummary, value: float, replicates: Sequence[_Replicate]
 ) -> None:
     """The value with its interval and replicates, or a limit with an arrow to the end of the axis."""
     low, high = panel.x.low, panel.x.high
@@ -115,16 +117,19 @@ def _draw_design(
     if shape := _ARROWS.get(summary.qualifier or ""):
         panel.draw_line([value, low if shape == "left" else high], [row, row], Line(marker.color))
         marker = replace(marker, shape=shape, size=8)
-    panel.draw_markers(replicates, [row] * len(replicates), _REPLICATE)
+    for sign in (None, *_ARROWS):
+        values = [measured for measured, qualifier in replicates if qualifier == sign]
+        replicate = _REPLICATE.reshape(_ARROWS[sign]) if sign else _REPLICATE
+        panel.draw_markers(values, [row] * len(values), replicate)
     panel.draw_markers([value], [row], marker)
 
 
-def _collect_replicates(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[float]]:
-    """The replicates' K_D by experiment and design."""
-    measured: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in rows:
-        if row.level is Level.REPLICATE and row.kd_M is not None and row.kd_M > 0:
-            measured[row.experiment_code, row.name].append(row.kd_M)
+def _collect_replicates(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[_Replicate]]:
+    """The replicates' K_D by experiment and design; a negative call overrides a fitted number."""
+    measured: dict[tuple[str, str], list[_Replicate]] = defaultdict(list)
+    for row in list_measured(rows):
+        if row.level is Level.REPLICATE and row.kd_M:
+            measured[row.experiment_code, row.name].append((row.kd_M, row.qualifier))
     return measured
 
 
@@ -150,10 +155,10 @@ def _cut_list(names: Sequence[str]) -> list[str]:
 
 
 def _find_bounds(
-    order: Sequence[tuple[DesignSummary, float]], replicates: Sequence[Sequence[float]]
+    order: Sequence[tuple[DesignSummary, float]], replicates: Sequence[Sequence[_Replicate]]
 ) -> tuple[float, float]:
     """The ends of the axis: around all values, and around the intervals unless one reaches very far."""
-    values = [value for _, value in order] + [value for several in replicates for value in several]
+    values = [value for _, value in order] + [value for several in replicates for value, _ in several]
     values = values or [1e-9, 1e-6]
     ends = [end for s, _ in order for end in (s.kd_low_M, s.kd_high_M) if end is not None and end > 0]
     low, high = min(values), max(values)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics, ReplicateMelting
+from prefect_assay.analysis.plots.scales import widen_range
 from prefect_assay.analysis.plots.sheet import TEXT, WIDTH, Line, Marker, Panel
 from prefect_assay.analysis.plots.texts import wrap_words
 from prefect_assay.analysis.results.ranked import list_replicate_parts
@@ -92,6 +93,4 @@ def find_limits(arrays: Iterable[FloatArray | Sequence[float]], margin: float) -
     values = values[np.isfinite(values)]
     if not len(values):
         return 0, 1
-    low, high = float(values.min()), float(values.max())
-    more = (high - low) * margin if high > low else 0.5
-    return low - more, high + more
+    return widen_range(float(values.min()), float(values.max()), margin)

@@ -16,7 +16,8 @@ from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.service.words import many
 
 # Five steps of cividis, which differ in lightness for every kind of colour vision: upper end in M, fill, ink, words.
-_STEPS: Final = (
+_Step = tuple[float, str, str, str]
+_STEPS: Final[tuple[_Step, ...]] = (
     (1e-9, "#00224e", "#fafafa", "under 1 nM"),
     (1e-8, "#434e6c", "#fafafa", "to 10 nM"),
     (1e-7, "#7d7c78", "#fafafa", "to 100 nM"),
@@ -44,7 +45,10 @@ _LINE: Final = 34
 
 
 def draw_overview(summaries: Sequence[DesignSummary]) -> str:
-    """One cell per design, at most 384 in the order given: name, value or outcome, colour by affinity, controls framed."""
+    """One cell per design, at most 384 in the order given: name, value or outcome, colour by affinity, controls framed.
+
+    A limit has a colour only where all its values have the same one.
+    """
     counts = Counter(f"with a {KD}" if find_affinity(s) else OUTCOME_WORDS[s.outcome] for s in summaries)
     caption = ", ".join(f"{number} {words}" for words, number in counts.most_common())
     if len(summaries) > MOST:
@@ -71,12 +75,22 @@ def _add_key(sheet: Sheet, y: float) -> None:
         sheet.add_text(x + 14, y, words, size=_TINY)
 
 
+def _find_step(value: float, qualifier: str | None) -> _Step | None:
+    """The step of an affinity; None for a limit below or above which there are several."""
+    if qualifier == "<":
+        return _STEPS[0] if value <= _STEPS[0][0] else None
+    if qualifier == ">":
+        return _STEPS[-1] if value >= _STEPS[-2][0] else None
+    return next(step for step in _STEPS if value <= step[0])
+
+
 def _add_cell(sheet: Sheet, x: float, y: float, summary: DesignSummary, name: str) -> None:
     value = find_affinity(summary)
     fill, ink, edge = PAPER, INK, _FRAMES[summary.outcome]
     if value is not None:
-        _, fill, ink, _ = next(step for step in _STEPS if value <= step[0])
         edge = _THIN
+        if step := _find_step(value, summary.qualifier):
+            _, fill, ink, _ = step
     edge = _CONTROL if summary.control else edge
     inset = 2 if summary.control else 1.5
     sheet.add_box(x + inset, y + inset, _CELL - 2 * inset, _HEIGHT - 2 * inset, fill=fill, edge=edge)

@@ -93,7 +93,7 @@ def _find_response(curve: FittedCurve, dissociation_s: float) -> float:
 
 
 def draw_melting_curve(melt: FittedMelt) -> str:
-    """The melting curve of one replicate with its two-state fit, the residuals, and T_m with its 95 % interval."""
+    """The melting curve of one replicate with its fit, the residuals, and T_m with its 95 % interval."""
     melting, fitted, tm = melt.melting, melt.fitted, melt.melting.tm_C
     lines = [
         write_caption(melting, f"{TM} {format_celsius_estimate(tm)}" if tm else None),
@@ -107,7 +107,7 @@ def draw_melting_curve(melt: FittedMelt) -> str:
     sheet = Sheet(WIDTH, end + BOTTOM)
     sheet.add_heading(melting.name, lines)
     samples: list[tuple[str, Line | Marker]] = [("measured", _READING)]
-    samples += [("two-state fit", _FIT)] if fitted is not None else []
+    samples += [("fit", _FIT)] if fitted is not None else []
     samples += [(TM, _AT_TM)] if tm else []
     samples += [("steepest point", _STEEPEST)] if melting.derivative_tm_C is not None else []
     sheet.add_legend(top - 22, samples)

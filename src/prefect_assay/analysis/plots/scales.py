@@ -14,6 +14,7 @@ _LABEL: Final = 6  # characters next to an axis; longer numbers have an exponent
 _DECADES: Final = 6  # so many labels of concentrations fit below an axis
 _FEWEST: Final = 2  # ticks: one alone shows no distance
 _ROUNDING: Final = 1e-6
+_WIDER: Final = 1e-3  # on either side of a large number that stands alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,12 @@ class Scale:
     def reverse(self) -> "Scale":
         """The axis in the other direction."""
         return replace(self, low=self.high, high=self.low)
+
+
+def widen_range(low: float, high: float, margin: float) -> tuple[float, float]:
+    """The range, widened on both sides by a share of itself; where all values are equal, by enough to hold two ticks."""
+    more = (high - low) * margin if high > low else max(0.5, abs(high) * _WIDER)
+    return low - more, high + more
 
 
 def make_linear_scale(low: float, high: float, title: str = "", *, most: int = 6) -> Scale:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from prefect_assay.analysis.plots.affinities import CONTROL, DESIGN, LIMIT, find_affinity
-from prefect_assay.analysis.plots.scales import Scale, make_linear_scale, make_molar_scale
+from prefect_assay.analysis.plots.scales import Scale, make_linear_scale, make_molar_scale, widen_range
 from prefect_assay.analysis.plots.sheet import SMALL, WIDTH, Marker, Sheet
 from prefect_assay.analysis.plots.svg import KD, MUTED, TM
 from prefect_assay.analysis.results.design import DesignSummary
@@ -26,6 +26,11 @@ _CROSS: Final = Marker("cross", MUTED, 5)
 def has_enough_measured(summaries: Sequence[DesignSummary]) -> bool:
     """Whether six designs at least were measured: fewer show nothing about a score."""
     return sum(_is_measured(summary) for summary in summaries) >= _FEWEST
+
+
+def has_points(summaries: Sequence[DesignSummary], column: str) -> bool:
+    """Whether a design with a score in the column was measured: without one there is nothing to draw."""
+    return bool(_list_points(summaries, column))
 
 
 def find_score_columns(summaries: Sequence[DesignSummary]) -> tuple[str, ...]:
@@ -61,23 +66,15 @@ def draw_measured_against_predicted(summaries: Sequence[DesignSummary], column: 
     K_D is drawn with the tightest binders at the top. Limits are arrows, and non-binders have a lane of their own;
     neither counts for the correlation, nor do controls.
     """
-    melts = not any(find_affinity(summary) for summary in summaries) and any(s.tm_C for s in summaries)
-    scored = [
-        (score, s) for s in summaries if (score := read_score(s.attributes.get(column, ""))) is not None
-    ]
-    points = [
-        (score, value, s)
-        for score, s in scored
-        if (value := s.tm_C if melts else find_affinity(s)) is not None
-    ]
+    melts = _is_melting(summaries)
+    points, scored = _list_points(summaries, column), _list_scored(summaries, column)
     silent = [score for score, s in scored if s.outcome is Outcome.NO_BINDING]
     symbol = TM if melts else KD
     line = _describe_correlation([(x, y) for x, y, s in points if not (s.control or s.qualifier)], symbol)
     top, height = 80, 210
     end = top + height + (_LANE + 8 if silent else 0)
     across = [score for score, _, _ in points] + silent or [0.0, 1.0]
-    margin = (max(across) - min(across)) * 0.04 or 0.5
-    scores = make_linear_scale(min(across) - margin, max(across) + margin, column)
+    scores = make_linear_scale(*widen_range(min(across), max(across), 0.04), column)
 
     sheet = Sheet(WIDTH, end + 44)
     sheet.add_heading(f"{symbol} against {column}", [line])
@@ -98,8 +95,29 @@ def draw_measured_against_predicted(summaries: Sequence[DesignSummary], column: 
     return sheet.write_svg(f"{symbol} against {column}: {line}")
 
 
+def _is_melting(summaries: Sequence[DesignSummary]) -> bool:
+    has_affinity = any(find_affinity(summary) for summary in summaries)
+    return not has_affinity and any(summary.tm_C is not None for summary in summaries)
+
+
+def _list_scored(summaries: Sequence[DesignSummary], column: str) -> list[tuple[float, DesignSummary]]:
+    scores = [(read_score(summary.attributes.get(column, "")), summary) for summary in summaries]
+    return [(score, summary) for score, summary in scores if score is not None]
+
+
+def _list_points(summaries: Sequence[DesignSummary], column: str) -> list[tuple[float, float, DesignSummary]]:
+    """Score, K_D or T_m, and summary of each design that has both."""
+    melts = _is_melting(summaries)
+    return [
+        (score, value, summary)
+        for score, summary in _list_scored(summaries, column)
+        if (value := summary.tm_C if melts else find_affinity(summary)) is not None
+    ]
+
+
 def _scale_values(values: Sequence[float], *, is_molar: bool) -> Scale:
     if not is_molar:
+        values = values or [25.0, 95.0]
         return make_linear_scale(min(values) - 2, max(values) + 2, f"{TM} (°C)")
     values = values or [1e-9, 1e-6]
     return make_molar_scale(min(values) / 2, max(values) * 2, KD).reverse()

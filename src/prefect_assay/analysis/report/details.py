@@ -1,6 +1,7 @@
 """The parts of a report below its ranked table: all values of each design, conditions, tables to download. Pure."""
 
 import base64
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
@@ -21,6 +22,8 @@ from prefect_assay.service.models.base import Model
 ATTRIBUTES_MAX: Final = 4
 _ATTRIBUTE_LENGTH: Final = 24
 _DIGITS: Final = 4
+# What is rounded; all else may be a name, such as `1_2`, `007` or `1.10`.
+_LONG_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]{3,}(?:[eE][+-]?[0-9]{1,2})?")
 _REPLICATES: Final = 3  # the service's default
 
 
@@ -112,11 +115,8 @@ def _list_shown_columns(designs: Sequence[DesignSummary], scores: Sequence[str])
 def _make_getter(title: str) -> Callable[[DesignSummary], str]:
     def cell(design: DesignSummary) -> str:
         value = design.attributes.get(title, "")
-        try:
-            short = f"{float(value):.{_DIGITS}g}"
-        except ValueError:
-            short = value
-        value = min(value, short, key=len)
+        if _LONG_DECIMAL.fullmatch(value):
+            value = min(value, f"{float(value):.{_DIGITS}g}", key=len)
         return value if len(value) <= _ATTRIBUTE_LENGTH else f"{value[: _ATTRIBUTE_LENGTH - 1]}\u2026"
 
     return cell

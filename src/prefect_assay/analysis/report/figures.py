@@ -26,6 +26,7 @@ from prefect_assay.archive.store import Store
 from prefect_assay.designs.scores import score_direction
 from prefect_assay.errors import AssayError, ConfigurationError, shorten
 from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import Method
 from prefect_assay.service.words import listed
 
 if TYPE_CHECKING:
@@ -138,8 +139,9 @@ def fitted_packages(
         for result in experiment.results:
             if result.package is None:
                 continue
+            method = experiment.spec.method if experiment.spec else None
             with _open_package(store, prefix, experiment, result.package) as file:
-                analyzed = extras.make(_FITS, partial(_analyze_package, file, result.id, extras))
+                analyzed = extras.make(_FITS, partial(_analyze_package, file, method, result.id, extras))
             if analyzed is not None:
                 curves = tuple(_draw_curves(analyzed, experiment.code, result.id, places))
                 yield experiment.code, result.id, analyzed.analysis, curves
@@ -161,13 +163,15 @@ def _open_package(store: Store, prefix: str, experiment: ReportedExperiment, pat
     return file
 
 
-def _analyze_package(file: BinaryIO, result_id: str, extras: Extras) -> "AnalyzedPackage | None":
+def _analyze_package(
+    file: BinaryIO, method: Method | None, result_id: str, extras: Extras
+) -> "AnalyzedPackage | None":
     try:
         from prefect_assay.analysis.kinetics.package import analyze  # noqa: PLC0415  an optional extra
     except ImportError:
         raise ConfigurationError.missing_extra("kinetics", _FITS) from None
     try:
-        return analyze(file)
+        return analyze(file, method=method)
     except ConfigurationError:
         raise
     except Exception as error:  # whatever is in the laboratory's package must not cost the report
@@ -206,15 +210,16 @@ def campaign_figures(summaries: tuple[DesignSummary, ...], rows: tuple[ResultRow
     has_calls = any(summary.binding or summary.binding_strength for summary in summaries)
     scored = plots.find_score_columns(summaries) if plots.has_enough_measured(summaries) else ()
     known = [column for column in scored if score_direction(column) is not None]
+    drawn = [column for column in known if plots.has_points(summaries, column)]
     return CampaignFigures(
         overview=plots.draw_overview(summaries),
         ranked=plots.draw_ranked_affinities(summaries, rows) if has_affinity else None,
         calls=plots.draw_calls(summaries) if has_calls else None,
         predicted={
             column: plots.draw_measured_against_predicted(summaries, column)
-            for column in known[:PREDICTED_MAX]
+            for column in drawn[:PREDICTED_MAX]
         },
-        not_drawn=_not_drawn(known[PREDICTED_MAX:], [column for column in scored if column not in known]),
+        not_drawn=_not_drawn(drawn[PREDICTED_MAX:], [column for column in scored if column not in known]),
     )
 
 

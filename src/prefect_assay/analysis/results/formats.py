@@ -207,8 +207,9 @@ CONSTANT: Final = re.compile(r"\b([Kk]|T)\\?_(D|on|off|m)\b")
 
 
 def format_celsius_estimate(estimate: Estimate) -> str:
-    """A fitted melting temperature for people: `61.4 °C (60.9 to 61.9)`."""
-    return estimate.text(lambda side: f"{side:.1f}", "{} °C ({} to {})")
+    """A melting temperature for people: `61.4 °C (60.9 to 61.9)`, a limit as `> 95.0 °C`."""
+    text = estimate.text("{:.1f}".format, "{} °C ({} to {})")
+    return text if text.endswith(")") else f"{text} °C"
 
 
 def _round_significant(value: float) -> str:

@@ -12,10 +12,11 @@ from prefect_assay.analysis.kinetics.analysis import (
     PackageAnalysis,
     ReplicateKinetics,
     ReplicateMelting,
+    ServiceValues,
     Verdict,
 )
 from prefect_assay.analysis.kinetics.package import analyze
-from prefect_assay.analysis.results.formats import format_molar, format_rate
+from prefect_assay.analysis.results.formats import format_molar
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
 from prefect_assay.errors import InputError
 
@@ -118,9 +119,9 @@ def _make_table(title: str, columns: _Row, groups: Iterable[tuple[_Analysed, lis
 def _kinetics_rows(item: ReplicateKinetics) -> list[_Row]:
     service = item.service
     values = (
-        format_rate(service.kon_per_M_s, "").strip(),
-        format_rate(service.koff_per_s, "").strip(),
-        format_molar(service.kd_M),
+        _format_reported(service, "kon_per_M_s", "{:.2e}".format),
+        _format_reported(service, "koff_per_s", "{:.2e}".format),
+        _format_reported(service, "kd_M", format_molar),
     )
     residuals = _EMPTY if service.relative_mae is None else f"{service.relative_mae:.1%}"
     fit = item.fit
@@ -154,11 +155,13 @@ def _kinetics_rows(item: ReplicateKinetics) -> list[_Row]:
 
 def _melting_rows(item: ReplicateMelting) -> list[_Row]:
     fitted = _EMPTY if item.tm_C is None else _with_ends(item.tm_C, "{:.2f}".format)
-    return [(fitted, _format_celsius(item.derivative_tm_C), _format_celsius(item.service.tm_C))]
+    steepest = _EMPTY if item.derivative_tm_C is None else f"{item.derivative_tm_C:.2f}"
+    return [(fitted, steepest, _format_reported(item.service, "tm_C", "{:.2f}".format))]
 
 
-def _format_celsius(value: float | None) -> str:
-    return _EMPTY if value is None else f"{value:.2f}"
+def _format_reported(service: ServiceValues, name: str, text_of: Callable[[float], str]) -> str:
+    reported = service.get_reported(name)
+    return _EMPTY if reported is None else reported.text(text_of)
 
 
 def _with_ends(estimate: Estimate, text_of: Callable[[float], str]) -> str:
