@@ -241,16 +241,42 @@ def test_the_target_as_a_control_is_measured():
     assert len(read(table("name,sequence,control", *rows, f"t,{PDL1},true"), target_sequence=PDL1)) == 5
 
 
-def test_a_chain_of_the_native_input_is_refused():
-    native = f">1BRS, T=0.1, seed=111, num_res=93, num_ligand_res=93, model_path=x\n{BINDERS[3]}:{PDL1}\n"
-    samples = "".join(
-        f">1BRS, id={number}, T=0.1, seed=111, overall_confidence=0.4\n{b}:{PDL1}\n"
-        for number, b in enumerate(BINDERS[:3], 1)
-    )
-    message = refused(native + samples)
-    assert "chain 2 of 3 of 3 designs" in message
+LIGAND_NATIVE = ">1BRS, T=0.1, seed=111, num_res=93, num_ligand_res=93, model_path=x"
+LIGAND_SAMPLE = ">1BRS, id={}, T=0.1, seed=111, overall_confidence=0.4"
+PROTEIN_NATIVE = ">1BRS, score=1.2, global_score=1.2, fixed_chains=['B'], designed_chains=['A'], model_name=v_48_020, seed=37"
+PROTEIN_SAMPLE = ">T=0.1, sample={}, score=0.7, global_score=0.9, seq_recovery=0.5"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(
+    ("native", "sample", "separator"),
+    [(LIGAND_NATIVE, LIGAND_SAMPLE, ":"), (PROTEIN_NATIVE, PROTEIN_SAMPLE, "/")],
+    ids=["LigandMPNN", "ProteinMPNN"],
+)
+def test_a_chain_of_the_native_input_is_refused(native, sample, separator, count):
+    records = [f"{native}\n{BINDERS[3]}{separator}{PDL1}\n"]
+    records += [f"{sample.format(n)}\n{b}{separator}{PDL1}\n" for n, b in enumerate(BINDERS[:count], 1)]
+    message = refused("".join(records))
+    assert f"chain 2 of {count} of {count} design" in message
     assert "equals the native input" in message
-    assert residues(read(native + samples, chain="1")) == [*BINDERS[:3]]
+    assert residues(read("".join(records), chain="1")) == [*BINDERS[:count]]
+    assert len(read("".join(records), as_is=True)) == count
+
+
+def test_one_sample_for_each_of_several_inputs_with_targets_of_their_own_is_refused():
+    targets = (PDL1, PDL1[::-1])
+    text = "".join(
+        f"{LIGAND_NATIVE}\n{'G' * 60}:{target}\n{LIGAND_SAMPLE.format(1)}\n{binder}:{target}\n".replace(
+            "1BRS", f"bb_{n}"
+        )
+        for n, (binder, target) in enumerate(zip(BINDERS, targets, strict=False))
+    )
+    assert "chain 2 of 2 of 2 designs" in refused(text)
+
+
+def test_oligomers_that_were_designed_whole_are_no_native_chains():
+    text = f"{PROTEIN_NATIVE}\n{BINDERS[3]}/{BINDERS[3]}\n{PROTEIN_SAMPLE.format(1)}\n{BINDERS[0]}/{BINDERS[0]}\n"
+    assert residues(read(text)) == [f"{BINDERS[0]}:{BINDERS[0]}"]
 
 
 def test_rfdiffusion_in_colab_separates_the_target_by_a_slash():

@@ -221,22 +221,18 @@ def _refuse_native_chains(residues: Sequence[str], natives: Iterable[str], doubt
     }
     if not fixed:
         return frozenset()
-    counts: Counter[str] = Counter()
+    chains_by_number: dict[int, list[str]] = {}
     for design in residues:
         chains = design.split(CHAIN_SEPARATOR)
-        if len(chains) > 1:
-            counts.update(chain for chain in set(chains) if chain in fixed)
-    for chain, count in counts.items():
-        split = (design.split(CHAIN_SEPARATOR) for design in residues)
-        where = next(chains.index(chain) + 1 for chains in split if chain in chains)
-        line = f"chain {where} of {count:,} of {many(len(residues), 'design')} ({_describe_chain(chain)}) equals the native input"
-        if count > 1:
-            doubts.refused.append(
-                f"{line}: it was fixed, as a target is. {CHAIN.format(_list_other_chains(residues, where))} orders the rest, {KEEP} both"
-            )
-        else:
-            doubts.notes.append(line)
-    return frozenset(counts)
+        for number, chain in enumerate(chains, 1):
+            if len(chains) > 1 and chain in fixed:
+                chains_by_number.setdefault(number, []).append(chain)
+    for number, chains in chains_by_number.items():
+        doubts.refused.append(
+            f"chain {number} of {len(chains):,} of {many(len(residues), 'design')} ({_describe_chain(chains[0])}) equals the native "
+            f"input: it was fixed, as a target is. {CHAIN.format(_list_other_chains(residues, number))} orders the rest, {KEEP} both"
+        )
+    return frozenset(chain for chains in chains_by_number.values() for chain in chains)
 
 
 # -- chains that all share
