@@ -31,6 +31,8 @@ HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTIS
 LIGHT = "DIQMTQSPSSLSASVGDRVTITCRASQDVNTAVAWYQQKPGKAPKLLIYSASFLYSGVPSRFSGSRSGTDFTLTISSLQPEDFATYYCQQHYTTPPTFGQGTKVEIK"
 OTHER_HEAVY = "QVQLQQPGAELVKPGASVKMSCKASGYTFTSYNMHWVKQTPGRGLEWIGAIYPGNGDTSYNQKFKGKATLTADKSSSTAYMQLSSLTSEDSAVYYCARSTYYGGDWYFNVWGAGTTVTVSA"
 
+FC = "DKTHTCPPCPAPELLGGPSVFLFPPKPKDTLMISRTPEVTCVVVDVSHEDPEVKFNWYVDGVEVHNAKTKPREEQYNSTYRVVSVLTVLHQDWLNGKEYKCKVSNKALPAPIEKTISKAKGQPREPQVYTLPPSRDELTKNQVSLTCLVKGFYPSDIAVEWESNGQPENNYKTTPPVLDSDGSFFLYSKLTVDKSRWQQGNVFSCSVMHEALHNHYTQKSLSLSPGK"  # fmt: skip
+
 
 def fasta(*records: tuple[str, str]) -> str:
     return "".join(f">{name}\n{residues}\n" for name, residues in records)
@@ -279,13 +281,19 @@ def test_oligomers_that_were_designed_whole_are_no_native_chains():
     assert residues(read(text)) == [f"{BINDERS[0]}:{BINDERS[0]}"]
 
 
+def colab(*chains: tuple[str, ...]) -> str:
+    return fasta(
+        *(
+            (f"design:0 n:{number}|mpnn:1.2|plddt:0.9|i_ptm:0.8", "/".join(design))
+            for number, design in enumerate(chains)
+        )
+    )
+
+
 def test_rfdiffusion_in_colab_separates_the_target_by_a_slash():
-    records = [
-        (f"design:0 n:{number}|mpnn:1.2|plddt:0.9|i_ptm:0.8", f"{PDL1}/{binder}")
-        for number, binder in enumerate(BINDERS)
-    ]
-    assert "chain 1 is the same in all 4 designs" in refused(fasta(*records))
-    sequences = read(fasta(*records), chain="2")
+    text = colab(*((PDL1, binder) for binder in BINDERS))
+    assert "chain 1 is the same in all 4 designs" in refused(text)
+    sequences = read(text, chain="2")
     assert residues(sequences) == [*BINDERS]
     assert sequences.items[1].name == "design_0_n_1"
     assert sequences.items[1].attributes == {
@@ -294,6 +302,34 @@ def test_rfdiffusion_in_colab_separates_the_target_by_a_slash():
         "plddt": "0.9",
         "i_ptm": "0.8",
     }
+
+
+@pytest.mark.parametrize(
+    "chains",
+    [
+        [(PDL1, BINDERS[0])],
+        [(PDL1, BINDERS[0]), (PDL1, BINDERS[1])],
+        [(PDL1, BINDERS[0]), (PDL1[::-1], BINDERS[1])],
+        [(PDL1, FC[:90], BINDERS[0])],
+    ],
+    ids=["one design", "one target", "two targets", "a target of two chains"],
+)
+def test_the_target_of_rfdiffusion_in_colab_is_asked_about_once(chains):
+    last = len(chains[0])
+    message = refused(colab(*chains))
+    assert message.count("is it the target?") == 1
+    assert "(in a form: chain)" in message
+    assert residues(read(colab(*chains), chain=str(last))) == [design[-1] for design in chains]
+    kept = read(colab(*chains), as_is=True)
+    assert residues(kept) == [":".join(design) for design in chains]
+    assert join_order_lines(kept).count("kept:") == 1
+
+
+def test_oligomers_of_rfdiffusion_in_colab_have_no_target():
+    assert residues(read(colab((BINDERS[0],) * 3, (BINDERS[1],)))) == [
+        ":".join([BINDERS[0]] * 3),
+        BINDERS[1],
+    ]
 
 
 # -- chains of a complex
@@ -537,7 +573,6 @@ def test_variants_pass_and_what_they_share_is_said(name, line):
     assert line in join_order_lines(read(INTAKE / name))
 
 
-FC = "DKTHTCPPCPAPELLGGPSVFLFPPKPKDTLMISRTPEVTCVVVDVSHEDPEVKFNWYVDGVEVHNAKTKPREEQYNSTYRVVSVLTVLHQDWLNGKEYKCKVSNKALPAPIEKTISKAKGQPREPQVYTLPPSRDELTKNQVSLTCLVKGFYPSDIAVEWESNGQPENNYKTTPPVLDSDGSFFLYSKLTVDKSRWQQGNVFSCSVMHEALHNHYTQKSLSLSPGK"  # fmt: skip
 PASS = {
     "tag": [f"MGSSHHHHHHSSGLVPRGSH{b}" for b in BINDERS],
     "Fc fusion": [f"{b}GGGGSGGGGS{FC}" for b in BINDERS],

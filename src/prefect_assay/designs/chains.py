@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from prefect_assay.designs.doubt import KEEP, Doubts, Known, find_doubts, pieces_of
+from prefect_assay.designs.doubt import CHAIN, KEEP, Doubts, Known, find_doubts, pieces_of
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.readers.producers import COLAB
 from prefect_assay.designs.readers.records import Rows, SourceErrors, check_rows
 from prefect_assay.designs.tables import UnreadableFile
 from prefect_assay.errors import InvalidSequences
@@ -86,6 +87,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
     if cut is not None:
         pool, doubts = cut
     objections = [*rows.read.asked, *doubts.refused, *doubts.asked]
+    objections = objections or _ask_about_colab_targets(pool, rows)
     if objections and not reading.as_is:
         raise InvalidSequences([f"{pool.source}: {line}" for line in objections])
     remarks = [
@@ -95,6 +97,20 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
         *describe_mangled_names(pool.names),
     ]
     return replace(pool, report=_make_report(pool, rows, remarks))
+
+
+def _ask_about_colab_targets(pool: Pool, rows: Rows) -> list[str]:
+    """A question about the first chains of RFdiffusion in Colab, for files whose designs share none."""
+    if rows.read.producer != COLAB or rows.read.chain_taken:
+        return []
+    designs = (text.split(CHAIN_SEPARATOR) for text in pool.residues)
+    chains = next((chains for chains in designs if len(set(chains)) > 1), None)
+    if chains is None:
+        return []
+    line = f"{COLAB} writes TARGET/BINDER, and the first chain has {len(chains[0])} residues ({chains[0][:10]}...)"
+    return [
+        f"{line}: is it the target? {CHAIN.format(len(chains))} orders the last chain alone, {KEEP} all of them"
+    ]
 
 
 def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOptions) -> None:

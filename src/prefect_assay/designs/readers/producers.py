@@ -36,6 +36,7 @@ class Producer:
         return match[1] if match else None
 
 
+COLAB: Final = "RFdiffusion in Colab"
 _BINDCRAFT: Final = r"(.+)_mpnn\d+"
 # In order: a table with the marks of several is of the first.
 PRODUCERS: Final = (
@@ -82,7 +83,7 @@ PRODUCERS: Final = (
         method="BindCraft",
     ),
     Producer(
-        "RFdiffusion in Colab",
+        COLAB,
         ("design", "n", "mpnn", "seq"),
         ("design", "n"),
         ("seq",),
