@@ -21,7 +21,7 @@ from prefect_assay.service.words import listed, many
 
 WORD: Final = 4
 SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the rests next to it
-_PEPTIDE: Final = 8  # fewer residues say nothing
+COMPARED_FROM: Final = 8  # fewer residues say nothing
 _SAMPLE: Final = 80
 _SAID_SAMPLE: Final = 500
 _PARTS_SAMPLE: Final = 100
@@ -122,7 +122,7 @@ def find_densest(mask: Sequence[bool]) -> tuple[int, int]:
 
 def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known, doubts: Doubts) -> None:
     target = known.residues
-    if len(target) < _PEPTIDE:
+    if len(target) < COMPARED_FROM:
         return
     indexes = [index for index, text in enumerate(residues) if is_in(text, target)]
     if not indexes:
@@ -261,7 +261,7 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
             antibody = kind
             doubts.notes.append(f"{line}: a common {kind} chain")
             continue
-        if len(chain) < _PEPTIDE:
+        if len(chain) < COMPARED_FROM:
             doubts.notes.append(line)
             continue
         asked = True
