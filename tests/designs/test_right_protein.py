@@ -126,6 +126,37 @@ def test_a_later_row_may_be_the_first_that_differs():
     assert "line 302: the columns" in refused(table("name,sequence,aa_seq", *rows))
 
 
+@pytest.mark.parametrize("title", ["binder", "VH"])
+@pytest.mark.parametrize("absent", ["", "NA"])
+def test_a_second_column_of_sequences_may_begin_far_down(title, absent):
+    """As in two producers' tables behind each other."""
+    text = table(
+        f"name,sequence,{title}",
+        *(f"d{number},{changed(PDL1, 6, number)},{absent}" for number in range(205)),
+        f"last,{BINDERS[0]},{BINDERS[1]}",
+    )
+    assert f"line 207: the columns 'sequence' (57 letters) and '{title}'" in refused(text)
+    assert len(read(text, sequence_column="sequence")) == 206
+    agreeing = text.replace(f",{BINDERS[1]}", f",{BINDERS[0]}")
+    assert len(read(agreeing)) == 206
+    assert read(agreeing).report.other_sequences == (title,)
+
+
+def test_a_chain_of_the_metadata_may_be_the_first_that_is_no_part_far_down():
+    rows = [f"d{number},{BINDERS[0]}{'A' * number},{BINDERS[0]}" for number in range(205)]
+    assert len(read(table("name,sequence,VH", *rows))) == 205
+    assert "line 207: the columns" in refused(table("name,sequence,VH", *rows, f"last,{PDL1},{BINDERS[0]}"))
+
+
+def test_a_column_of_the_target_may_begin_far_down():
+    text = table(
+        "name,sequence,target",
+        *(f"d{number},{changed(BINDERS[0], 9, number)}," for number in range(205)),
+        f"last,{BINDERS[1]}:{PDL1},{PDL1}",
+    )
+    assert "is the target in a column of the file" in refused(text)
+
+
 def test_a_file_of_choices_is_read_whatever_columns_the_designer_had():
     candidate = Candidate(
         name="a", sequence=BINDERS[0], columns={"sequence": BINDERS[0] + PDL1, "full_sequence": PDL1}
