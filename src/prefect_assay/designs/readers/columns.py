@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from prefect_assay.designs.readers.chain_text import MISSING_WORDS, judge_chain
-from prefect_assay.designs.readers.producers import Producer, find_near_match, producer_of
+from prefect_assay.designs.readers.producers import Producer, producer_of
 from prefect_assay.designs.readers.records import FAB, SourceErrors, is_nucleotides
 from prefect_assay.designs.tables import key_of
 from prefect_assay.service.models.spec_rules import quoted
@@ -183,15 +183,10 @@ def explain_missing(titles: Sequence[str], named: ColumnNames) -> str:
     regions = (
         " (it has regions such as CDRs, which are not proteins)" if any("cdr" in key for key in keys) else ""
     )
-    close = (
-        f"; nearly a table of {near[0]}, which also has {near[1]}"
-        if (near := find_near_match(titles))
-        else ""
-    )
     options = " and ".join(f"--{what}-column" for what in missing)
     return (
         f"neither FASTA (a line that starts with '>') nor a table with a header: no {' and no '.join(missing)} column "
-        f"{where}{regions}{close}; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}, "
+        f"{where}{regions}; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}, "
         f"or name yours with {options} (in a form: {options.replace('--', '').replace('-', '_')})"
     )
 

@@ -37,7 +37,6 @@ from prefect_assay.designs.readers.complexes import (
     take_fasta_chains,
 )
 from prefect_assay.designs.readers.fasta import is_header, name_records, read_fasta
-from prefect_assay.designs.readers.producers import find_near_match
 from prefect_assay.designs.readers.records import Rows, SourceErrors, name_key
 from prefect_assay.designs.scores import score_direction
 from prefect_assay.designs.tables import (
@@ -217,10 +216,6 @@ def _note_columns(rows: Rows, table: Table, header: Header, aside: Beside, reade
     if producer and read.other_sequences and not header.chosen:
         rows.notes.append(
             f"a table of {producer.name}: {read.columns['sequence']} holds the proteins; not taken: {', '.join(read.other_sequences)}"
-        )
-    elif producer is None and (near := find_near_match(titles)):
-        rows.notes.append(
-            f"nearly a table of {near[0]}, which also has {near[1]}: read as a table of no known producer"
         )
 
 

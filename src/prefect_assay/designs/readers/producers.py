@@ -116,23 +116,3 @@ def producer_of(titles: Sequence[str]) -> Producer | None:
     return next(
         (producer for producer in PRODUCERS if all(key_of(mark) in keys for mark in producer.marks)), None
     )
-
-
-def find_near_match(titles: Sequence[str]) -> tuple[str, str] | None:
-    """A producer whose table this nearly is, and what it lacks: one of three marks or more."""
-    keys = set(map(key_of, titles))
-    for producer in PRODUCERS:
-        lacking = [mark for mark in producer.marks if key_of(mark) not in keys]
-        if (
-            len(lacking) == 1
-            and len(producer.marks) > 1
-            and key_of(producer.marks[0]) in keys
-            and _is_telling(producer)
-        ):
-            return producer.name, lacking[0]
-    return None
-
-
-def _is_telling(producer: Producer) -> bool:
-    """Whether its first mark occurs in no table of others."""
-    return key_of(producer.marks[0]) not in {"name", "design", "sequenceid", "proteinid", "mutant"}
