@@ -29,7 +29,7 @@ def split_into_experiments(
         InvalidSequences: designs contain the target whose residues the catalog gives, and `reading` does not keep them.
         InvalidSpec: with every finding of every experiment.
     """
-    refuse_target(sequences, target.sequence if target else None, reading)
+    remarks = refuse_target(sequences, target.sequence if target else None, reading)
     # By the target's id, so that its name and its catalog number give the same campaign.
     assay = assay.model_copy(update={"target": target.id if target else None})
     campaign = campaign_id or f"c-{campaign_digest(sequences, assay)}"
@@ -52,8 +52,8 @@ def split_into_experiments(
         target_name=target.name if target else None,
         experiments=tuple(planned),
         duplicates=sequences.duplicates,
-        reading=order_lines(sequences),
-        doubts=sequences.report.doubts,
+        reading=(*order_lines(sequences), *remarks),
+        doubts=(*sequences.report.doubts, *remarks),
         attributes=attributes.by_design,
         attributes_left_out=attributes.left_out,
     )

@@ -156,6 +156,45 @@ def test_a_single_design_with_its_target_is_refused_as_two_are():
     assert "a record is called 'target'" in asked(fasta(["target"], [TARGET]))
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        lambda t: f"{t[:50]}X{t[50:]}",
+        lambda t: f"{t[:50]}-{t[50:]}",
+        lambda t: f"{t[:50]} 50\n{t[50:]}",
+        lambda t: f"{t}**",
+        lambda t: f"{BINDERS[1]}/{t}",
+        lambda t: f">chain A\n{BINDERS[1]}\n>chain B\n{t}\n",
+        lambda t: t.lower(),
+        lambda t: f"  1 {t[:10]} {t[10:20]} {t[20:]}",
+        lambda t: f"{BINDERS[1]}:{t[:9]}X{t[9:20]}",
+    ],
+    ids=["unknown residue", "gap", "numbers", "stops", "slash", "FASTA", "case", "blocks", "short"],
+)
+def test_the_target_is_known_however_the_catalog_writes_it(spelling):
+    single = read(CASES / "single_design_with_its_target.fasta")
+    target = single.items[0].aa_string.partition(":")[2]
+    with pytest.raises(InvalidSequences, match="is the target in the service's catalog"):
+        refuse_target(single, spelling(target), ReadingOptions())
+    others = read(fasta(["d1", "d2"], [BINDERS[2], BINDERS[3]]))
+    assert refuse_target(others, spelling(target), ReadingOptions()) == ()
+
+
+def test_a_target_that_cannot_be_compared_is_said_to_be_so():
+    single = read(CASES / "single_design_with_its_target.fasta")
+    for written in ("see the data sheet", "Proprietary", "RGDSP", "X" * 200):
+        (remark,) = refuse_target(single, written, ReadingOptions())
+        assert "was not compared with the designs" in remark
+        assert refuse_target(single, written, ReadingOptions(as_is=True)) == ()
+    for absent in (None, "", " \n"):
+        assert refuse_target(single, absent, ReadingOptions()) == ()
+
+
+def test_a_target_of_two_chains_in_a_column_is_compared_chain_by_chain():
+    text = f"name,sequence,target_sequence\nd1,{BINDERS[0]}:{TARGET[:20]},{TARGET[30:]}/{TARGET[:20]}\n"
+    assert "chain 2 of 1 of 1 design is the target in a column of the file" in asked(text)
+
+
 # -- labels of chains in names
 
 HEAVY_AND_LIGHT = [

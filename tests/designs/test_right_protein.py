@@ -31,6 +31,8 @@ HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTIS
 LIGHT = "DIQMTQSPSSLSASVGDRVTITCRASQDVNTAVAWYQQKPGKAPKLLIYSASFLYSGVPSRFSGSRSGTDFTLTISSLQPEDFATYYCQQHYTTPPTFGQGTKVEIK"
 OTHER_HEAVY = "QVQLQQPGAELVKPGASVKMSCKASGYTFTSYNMHWVKQTPGRGLEWIGAIYPGNGDTSYNQKFKGKATLTADKSSSTAYMQLSSLTSEDSAVYYCARSTYYGGDWYFNVWGAGTTVTVSA"
 
+FC = "DKTHTCPPCPAPELLGGPSVFLFPPKPKDTLMISRTPEVTCVVVDVSHEDPEVKFNWYVDGVEVHNAKTKPREEQYNSTYRVVSVLTVLHQDWLNGKEYKCKVSNKALPAPIEKTISKAKGQPREPQVYTLPPSRDELTKNQVSLTCLVKGFYPSDIAVEWESNGQPENNYKTTPPVLDSDGSFFLYSKLTVDKSRWQQGNVFSCSVMHEALHNHYTQKSLSLSPGK"  # fmt: skip
+
 
 def fasta(*records: tuple[str, str]) -> str:
     return "".join(f">{name}\n{residues}\n" for name, residues in records)
@@ -122,6 +124,37 @@ def test_a_later_row_may_be_the_first_that_differs():
     rows = [f"d{number},{BINDERS[0]}{'A' * number},{BINDERS[0]}{'A' * number}" for number in range(300)]
     rows.append(f"last,{BINDERS[0]},{BINDERS[1]}")
     assert "line 302: the columns" in refused(table("name,sequence,aa_seq", *rows))
+
+
+@pytest.mark.parametrize("title", ["binder", "VH"])
+@pytest.mark.parametrize("absent", ["", "NA"])
+def test_a_second_column_of_sequences_may_begin_far_down(title, absent):
+    """As in two producers' tables behind each other."""
+    text = table(
+        f"name,sequence,{title}",
+        *(f"d{number},{changed(PDL1, 6, number)},{absent}" for number in range(205)),
+        f"last,{BINDERS[0]},{BINDERS[1]}",
+    )
+    assert f"line 207: the columns 'sequence' (57 letters) and '{title}'" in refused(text)
+    assert len(read(text, sequence_column="sequence")) == 206
+    agreeing = text.replace(f",{BINDERS[1]}", f",{BINDERS[0]}")
+    assert len(read(agreeing)) == 206
+    assert read(agreeing).report.other_sequences == (title,)
+
+
+def test_a_chain_of_the_metadata_may_be_the_first_that_is_no_part_far_down():
+    rows = [f"d{number},{BINDERS[0]}{'A' * number},{BINDERS[0]}" for number in range(205)]
+    assert len(read(table("name,sequence,VH", *rows))) == 205
+    assert "line 207: the columns" in refused(table("name,sequence,VH", *rows, f"last,{PDL1},{BINDERS[0]}"))
+
+
+def test_a_column_of_the_target_may_begin_far_down():
+    text = table(
+        "name,sequence,target",
+        *(f"d{number},{changed(BINDERS[0], 9, number)}," for number in range(205)),
+        f"last,{BINDERS[1]}:{PDL1},{PDL1}",
+    )
+    assert "is the target in a column of the file" in refused(text)
 
 
 def test_a_file_of_choices_is_read_whatever_columns_the_designer_had():
@@ -241,25 +274,57 @@ def test_the_target_as_a_control_is_measured():
     assert len(read(table("name,sequence,control", *rows, f"t,{PDL1},true"), target_sequence=PDL1)) == 5
 
 
-def test_a_chain_of_the_native_input_is_refused():
-    native = f">1BRS, T=0.1, seed=111, num_res=93, num_ligand_res=93, model_path=x\n{BINDERS[3]}:{PDL1}\n"
-    samples = "".join(
-        f">1BRS, id={number}, T=0.1, seed=111, overall_confidence=0.4\n{b}:{PDL1}\n"
-        for number, b in enumerate(BINDERS[:3], 1)
-    )
-    message = refused(native + samples)
-    assert "chain 2 of 3 of 3 designs" in message
+LIGAND_NATIVE = ">1BRS, T=0.1, seed=111, num_res=93, num_ligand_res=93, model_path=x"
+LIGAND_SAMPLE = ">1BRS, id={}, T=0.1, seed=111, overall_confidence=0.4"
+PROTEIN_NATIVE = ">1BRS, score=1.2, global_score=1.2, fixed_chains=['B'], designed_chains=['A'], model_name=v_48_020, seed=37"
+PROTEIN_SAMPLE = ">T=0.1, sample={}, score=0.7, global_score=0.9, seq_recovery=0.5"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(
+    ("native", "sample", "separator"),
+    [(LIGAND_NATIVE, LIGAND_SAMPLE, ":"), (PROTEIN_NATIVE, PROTEIN_SAMPLE, "/")],
+    ids=["LigandMPNN", "ProteinMPNN"],
+)
+def test_a_chain_of_the_native_input_is_refused(native, sample, separator, count):
+    records = [f"{native}\n{BINDERS[3]}{separator}{PDL1}\n"]
+    records += [f"{sample.format(n)}\n{b}{separator}{PDL1}\n" for n, b in enumerate(BINDERS[:count], 1)]
+    message = refused("".join(records))
+    assert f"chain 2 of {count} of {count} design" in message
     assert "equals the native input" in message
-    assert residues(read(native + samples, chain="1")) == [*BINDERS[:3]]
+    assert residues(read("".join(records), chain="1")) == [*BINDERS[:count]]
+    assert len(read("".join(records), as_is=True)) == count
+
+
+def test_one_sample_for_each_of_several_inputs_with_targets_of_their_own_is_refused():
+    targets = (PDL1, PDL1[::-1])
+    text = "".join(
+        f"{LIGAND_NATIVE}\n{'G' * 60}:{target}\n{LIGAND_SAMPLE.format(1)}\n{binder}:{target}\n".replace(
+            "1BRS", f"bb_{n}"
+        )
+        for n, (binder, target) in enumerate(zip(BINDERS, targets, strict=False))
+    )
+    assert "chain 2 of 2 of 2 designs" in refused(text)
+
+
+def test_oligomers_that_were_designed_whole_are_no_native_chains():
+    text = f"{PROTEIN_NATIVE}\n{BINDERS[3]}/{BINDERS[3]}\n{PROTEIN_SAMPLE.format(1)}\n{BINDERS[0]}/{BINDERS[0]}\n"
+    assert residues(read(text)) == [f"{BINDERS[0]}:{BINDERS[0]}"]
+
+
+def colab(*chains: tuple[str, ...]) -> str:
+    return fasta(
+        *(
+            (f"design:0 n:{number}|mpnn:1.2|plddt:0.9|i_ptm:0.8", "/".join(design))
+            for number, design in enumerate(chains)
+        )
+    )
 
 
 def test_rfdiffusion_in_colab_separates_the_target_by_a_slash():
-    records = [
-        (f"design:0 n:{number}|mpnn:1.2|plddt:0.9|i_ptm:0.8", f"{PDL1}/{binder}")
-        for number, binder in enumerate(BINDERS)
-    ]
-    assert "chain 1 is the same in all 4 designs" in refused(fasta(*records))
-    sequences = read(fasta(*records), chain="2")
+    text = colab(*((PDL1, binder) for binder in BINDERS))
+    assert "chain 1 is the same in all 4 designs" in refused(text)
+    sequences = read(text, chain="2")
     assert residues(sequences) == [*BINDERS]
     assert sequences.items[1].name == "design_0_n_1"
     assert sequences.items[1].attributes == {
@@ -268,6 +333,34 @@ def test_rfdiffusion_in_colab_separates_the_target_by_a_slash():
         "plddt": "0.9",
         "i_ptm": "0.8",
     }
+
+
+@pytest.mark.parametrize(
+    "chains",
+    [
+        [(PDL1, BINDERS[0])],
+        [(PDL1, BINDERS[0]), (PDL1, BINDERS[1])],
+        [(PDL1, BINDERS[0]), (PDL1[::-1], BINDERS[1])],
+        [(PDL1, FC[:90], BINDERS[0])],
+    ],
+    ids=["one design", "one target", "two targets", "a target of two chains"],
+)
+def test_the_target_of_rfdiffusion_in_colab_is_asked_about_once(chains):
+    last = len(chains[0])
+    message = refused(colab(*chains))
+    assert message.count("is it the target?") == 1
+    assert "(in a form: chain)" in message
+    assert residues(read(colab(*chains), chain=str(last))) == [design[-1] for design in chains]
+    kept = read(colab(*chains), as_is=True)
+    assert residues(kept) == [":".join(design) for design in chains]
+    assert join_order_lines(kept).count("kept:") == 1
+
+
+def test_oligomers_of_rfdiffusion_in_colab_have_no_target():
+    assert residues(read(colab((BINDERS[0],) * 3, (BINDERS[1],)))) == [
+        ":".join([BINDERS[0]] * 3),
+        BINDERS[1],
+    ]
 
 
 # -- chains of a complex
@@ -511,7 +604,6 @@ def test_variants_pass_and_what_they_share_is_said(name, line):
     assert line in join_order_lines(read(INTAKE / name))
 
 
-FC = "DKTHTCPPCPAPELLGGPSVFLFPPKPKDTLMISRTPEVTCVVVDVSHEDPEVKFNWYVDGVEVHNAKTKPREEQYNSTYRVVSVLTVLHQDWLNGKEYKCKVSNKALPAPIEKTISKAKGQPREPQVYTLPPSRDELTKNQVSLTCLVKGFYPSDIAVEWESNGQPENNYKTTPPVLDSDGSFFLYSKLTVDKSRWQQGNVFSCSVMHEALHNHYTQKSLSLSPGK"  # fmt: skip
 PASS = {
     "tag": [f"MGSSHHHHHHSSGLVPRGSH{b}" for b in BINDERS],
     "Fc fusion": [f"{b}GGGGSGGGGS{FC}" for b in BINDERS],

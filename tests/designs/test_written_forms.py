@@ -164,6 +164,8 @@ CHAINS = {
     "two antibody domains": f"{HEAVY}\n{LIGHT}",
     "light, then heavy": f"{LIGHT}\n{HEAVY}",
     "blank line between": f"{A}\n\n{protein(42, 5, 'S')}",
+    "two of an unusual width": f"{protein(65, 11, 'S')}\n{protein(57, 12, 'T')}",
+    "a long and a short one": f"{protein(95, 11, 'S')}\n{protein(40, 12, 'T')}",
     "the second is longer": f"{protein(50, 6)}\n{protein(70, 7, 'T')}",
     "three with M": f"{A}\n{B}\n{protein(60, 8)}",
     "twice the same": f"{protein(60, 9, 'S')}\n{protein(60, 9, 'S')}",
@@ -229,6 +231,22 @@ def test_a_few_of_many_wrapped_records_have_m_at_the_beginning_of_a_line():
     assert "sequence '8'" in refused(
         "".join(f">{number}\n{sequence}\n" for number, sequence in enumerate(chains))
     )
+
+
+def test_two_lines_are_one_chain_where_longer_records_have_the_same_unusual_width():
+    sequences = [protein(length, length, "S") for length in (100, 150, 40)]
+    text = "".join(f">{len(sequence)}\n{wrapped(sequence, 55)}\n" for sequence in sequences)
+    assert residues(text) == sequences
+    assert "sequence '100'" in refused(text.partition(">150")[0])
+    assert residues(text.partition("\n>150")[0] + "*\n") == sequences[:1]
+    assert residues(f">x\n{wrapped(f'{A}:{B}', 65)}\n") == [f"{A}:{B}"]
+
+
+def test_two_lines_in_every_record_are_asked_about():
+    records = "".join(
+        f">{number}\n{protein(65, number, 'S')}\n{protein(57, number + 100, 'T')}\n" for number in range(9)
+    )
+    assert "sequence '8'" in refused(records)
 
 
 def test_a_record_that_was_edited_by_hand_is_read():

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 
@@ -14,7 +15,7 @@ from prefect_assay.archive.read import choose_version
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
-from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.tasks.collate import collate_campaign, kept_plan, save_plan
 from prefect_assay.tasks.read import plan_campaign
@@ -38,6 +39,21 @@ def test_a_plan_holds_the_designers_columns_and_a_plan_without_them_is_read():
     del earlier["attributes"], earlier["attributes_left_out"]
     assert Plan.model_validate(earlier).attributes == {}
     assert Plan.model_validate(earlier).order_keys == made.order_keys
+
+
+def test_a_target_that_cannot_be_compared_is_in_the_plan():
+    items = (ProteinSequence(name="d0", aa_string="ACDEFGHIKLMN"),)
+    target = Target(id=str(uuid4()), details={"sequence": "not disclosed"})
+    made = plan_campaign.fn(
+        Sequences(source="x", items=items),
+        Assay(experiment_type=ExperimentType.AFFINITY, target=target.id),
+        target,
+        campaign_id=None,
+        per_experiment=2,
+    )
+    (doubt,) = made.doubts
+    assert "was not compared with the designs" in doubt
+    assert doubt in made.reading
 
 
 def test_other_columns_of_the_same_designs_are_the_same_campaign(tmp_path):

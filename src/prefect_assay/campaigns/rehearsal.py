@@ -253,9 +253,10 @@ class _Rehearsing:
         words = f"{many(page.total, 'target')} in the catalog, {len(priced)}{first} with a price"
         if self._target is None:
             return words
-        refuse_target(self._sequences, self._target.sequence, self._reading)
+        remarks = refuse_target(self._sequences, self._target.sequence, self._reading)
         why = "" if self._assay.target else "; --target names another one"
-        return f"{words}; the designs are priced against {self._target.name or self._target.id}{why}"
+        priced_against = f"the designs are priced against {self._target.name or self._target.id}{why}"
+        return "; ".join((words, priced_against, *remarks))
 
     def _look_at_token(self) -> str:
         identity = self._optional("GET /whoami", self._service.tokens.whoami)

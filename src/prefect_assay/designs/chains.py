@@ -5,8 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from prefect_assay.designs.doubt import KEEP, Doubts, Known, find_doubts, pieces_of
+from prefect_assay.designs.doubt import (
+    CHAIN,
+    COMPARED_FROM,
+    KEEP,
+    SHARED_FROM,
+    Doubts,
+    Known,
+    find_doubts,
+    pieces_of,
+)
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.readers.producers import COLAB
 from prefect_assay.designs.readers.records import Rows, SourceErrors, check_rows
 from prefect_assay.designs.tables import UnreadableFile
 from prefect_assay.errors import InvalidSequences
@@ -25,6 +35,8 @@ _MANGLED = re.compile(
     r"|\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}"
     r"|\d+(?:[.,]\d+)?E[+-]?\d+|#(?:NAME|REF|VALUE|N/A|NUM|NULL|DIV/0)[?!]?|#{4,})"
 )
+_STRETCH = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}]{{{COMPARED_FROM},}}")
+_FASTA_HEADER = re.compile(r"^\s*>.*$", re.MULTILINE)
 _SLASHED = re.compile(r"[A-Za-z\s*]+(?:/[A-Za-z\s*]+)+")
 _LISTED: Final = 3
 
@@ -77,7 +89,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
     Raises:
         InvalidSequences: the target is in the designs, or something needs a choice.
     """
-    known = [Known(_COLUMN, target) for target in rows.read.targets]
+    known = [Known(_COLUMN, chain) for target in rows.read.targets for chain in split_target(target)]
     known += [Known(TARGET, chain) for chain in _target_chains(reading)]
     doubts = _find_doubts(pool, known, rows.read.natives)
     cut = None
@@ -86,6 +98,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
     if cut is not None:
         pool, doubts = cut
     objections = [*rows.read.asked, *doubts.refused, *doubts.asked]
+    objections = objections or _ask_about_colab_targets(pool, rows)
     if objections and not reading.as_is:
         raise InvalidSequences([f"{pool.source}: {line}" for line in objections])
     remarks = [
@@ -97,23 +110,58 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
     return replace(pool, report=_make_report(pool, rows, remarks))
 
 
-def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOptions) -> None:
+def _ask_about_colab_targets(pool: Pool, rows: Rows) -> list[str]:
+    """A question about the first chains of RFdiffusion in Colab, for files whose designs share none."""
+    if rows.read.producer != COLAB or rows.read.chain_taken:
+        return []
+    designs = (text.split(CHAIN_SEPARATOR) for text in pool.residues)
+    chains = next((chains for chains in designs if len(set(chains)) > 1), None)
+    if chains is None:
+        return []
+    line = f"{COLAB} writes TARGET/BINDER, and the first chain has {len(chains[0])} residues ({chains[0][:10]}...)"
+    return [
+        f"{line}: is it the target? {CHAIN.format(len(chains))} orders the last chain alone, {KEEP} all of them"
+    ]
+
+
+def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOptions) -> tuple[str, ...]:
     """Refuse designs that contain the target whose residues the service's catalog gives.
+
+    Returns:
+        A remark if the catalog gives a sequence with which nothing can be compared.
 
     Raises:
         InvalidSequences: names the designs and the option.
     """
-    residues = _normalize_residues(target or "")
-    if not residues or reading.as_is:
-        return
+    if not target or not target.strip() or reading.as_is:
+        return ()
+    chains = split_target(target)
+    if not chains:
+        where = "the target's sequence in the service's catalog"
+        return (
+            f"{where} has no {COMPARED_FROM} amino acids in a row, and was not compared with the designs",
+        )
     designs = [item for item in sequences.items if not item.control]
     names, texts = [item.name for item in designs], [item.aa_string for item in designs]
-    refusals = find_doubts(
-        names, texts, [Known(CATALOG, chain) for chain in residues.split(CHAIN_SEPARATOR)]
-    ).refused
+    refusals = find_doubts(names, texts, [Known(CATALOG, chain) for chain in chains]).refused
     catalog = [line for line in refusals if CATALOG in line]
     if catalog:
         raise InvalidSequences([f"{sequences.source}: {line}" for line in catalog])
+    return ()
+
+
+def split_target(text: str) -> list[str]:
+    """The chains of a target as catalogs and tables write them; those without `COMPARED_FROM` amino acids in a row are left out.
+
+    A FASTA header begins a chain. Numbers, gaps, stops and white space are layout. Unknown residues stay, as differences.
+    """
+    chains: list[str] = []
+    for part in re.split("[:/|,;]", _FASTA_HEADER.sub(CHAIN_SEPARATOR, text)):
+        letters = "".join(filter(str.isalpha, part))
+        is_long = len(letters) >= SHARED_FROM and _STRETCH.search(letters.upper())
+        # A shorter chain is compared letter by letter, where an unknown residue equals none; in lower case it is rather words.
+        chains += [letters.upper()] if is_long else _STRETCH.findall(letters)
+    return chains
 
 
 def _target_chains(reading: ReadingOptions) -> list[str]:

@@ -21,7 +21,7 @@ from prefect_assay.service.words import listed, many
 
 WORD: Final = 4
 SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the rests next to it
-_PEPTIDE: Final = 8  # fewer residues say nothing
+COMPARED_FROM: Final = 8  # fewer residues say nothing
 _SAMPLE: Final = 80
 _SAID_SAMPLE: Final = 500
 _PARTS_SAMPLE: Final = 100
@@ -122,7 +122,7 @@ def find_densest(mask: Sequence[bool]) -> tuple[int, int]:
 
 def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known, doubts: Doubts) -> None:
     target = known.residues
-    if len(target) < _PEPTIDE:
+    if len(target) < COMPARED_FROM:
         return
     indexes = [index for index, text in enumerate(residues) if is_in(text, target)]
     if not indexes:
@@ -221,22 +221,18 @@ def _refuse_native_chains(residues: Sequence[str], natives: Iterable[str], doubt
     }
     if not fixed:
         return frozenset()
-    counts: Counter[str] = Counter()
+    chains_by_number: dict[int, list[str]] = {}
     for design in residues:
         chains = design.split(CHAIN_SEPARATOR)
-        if len(chains) > 1:
-            counts.update(chain for chain in set(chains) if chain in fixed)
-    for chain, count in counts.items():
-        split = (design.split(CHAIN_SEPARATOR) for design in residues)
-        where = next(chains.index(chain) + 1 for chains in split if chain in chains)
-        line = f"chain {where} of {count:,} of {many(len(residues), 'design')} ({_describe_chain(chain)}) equals the native input"
-        if count > 1:
-            doubts.refused.append(
-                f"{line}: it was fixed, as a target is. {CHAIN.format(_list_other_chains(residues, where))} orders the rest, {KEEP} both"
-            )
-        else:
-            doubts.notes.append(line)
-    return frozenset(counts)
+        for number, chain in enumerate(chains, 1):
+            if len(chains) > 1 and chain in fixed:
+                chains_by_number.setdefault(number, []).append(chain)
+    for number, chains in chains_by_number.items():
+        doubts.refused.append(
+            f"chain {number} of {len(chains):,} of {many(len(residues), 'design')} ({_describe_chain(chains[0])}) equals the native "
+            f"input: it was fixed, as a target is. {CHAIN.format(_list_other_chains(residues, number))} orders the rest, {KEEP} both"
+        )
+    return frozenset(chain for chains in chains_by_number.values() for chain in chains)
 
 
 # -- chains that all share
@@ -265,7 +261,7 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
             antibody = kind
             doubts.notes.append(f"{line}: a common {kind} chain")
             continue
-        if len(chain) < _PEPTIDE:
+        if len(chain) < COMPARED_FROM:
             doubts.notes.append(line)
             continue
         asked = True

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from prefect_assay.designs.readers.chain_text import MISSING_WORDS, judge_chain
-from prefect_assay.designs.readers.producers import Producer, find_near_match, producer_of
+from prefect_assay.designs.readers.producers import Producer, producer_of
 from prefect_assay.designs.readers.records import FAB, SourceErrors, is_nucleotides
 from prefect_assay.designs.tables import key_of
 from prefect_assay.service.models.spec_rules import quoted
@@ -183,15 +183,10 @@ def explain_missing(titles: Sequence[str], named: ColumnNames) -> str:
     regions = (
         " (it has regions such as CDRs, which are not proteins)" if any("cdr" in key for key in keys) else ""
     )
-    close = (
-        f"; nearly a table of {near[0]}, which also has {near[1]}"
-        if (near := find_near_match(titles))
-        else ""
-    )
     options = " and ".join(f"--{what}-column" for what in missing)
     return (
         f"neither FASTA (a line that starts with '>') nor a table with a header: no {' and no '.join(missing)} column "
-        f"{where}{regions}{close}; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}, "
+        f"{where}{regions}; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}, "
         f"or name yours with {options} (in a form: {options.replace('--', '').replace('-', '_')})"
     )
 
@@ -322,52 +317,48 @@ def without_loose_words(
     return replace(header, optional=optional, others=_list_other_columns(titles, used)), own_titles
 
 
-@dataclass(frozen=True, slots=True)
 class Beside:
-    """Other columns with sequences, by position: `rivals` may be the one that is meant, `targets` are what designs bind."""
+    """Other columns with sequences, by position: `rivals` may be the one that is meant, `targets` are what designs bind.
 
-    titles: tuple[str, ...] = ()
-    rivals: tuple[int, ...] = ()
-    targets: tuple[int, ...] = ()
+    `titles` are those of all of them, and `empty` the columns without a filled cell so far.
+    """
 
+    def __init__(self, header: Header, titles: Sequence[str], sample: Sequence[Sequence[str]]) -> None:
+        self._header, self._titles = header, titles
+        self.titles: list[str] = []
+        self.rivals: list[int] = []
+        self.targets: list[int] = []
+        self.empty: list[int] = []
+        for index in range(len(titles)):
+            if index not in header.sequences and index not in header.names:
+                cells = [row[index] for row in sample if index < len(row) and not is_missing(row[index])]
+                if not cells:
+                    self.empty.append(index)
+                self._add_column(index, cells)
 
-def sequences_beside(header: Header, titles: Sequence[str], sample: Sequence[Sequence[str]]) -> Beside:
-    """The columns that hold sequences and are not taken, by their first cells."""
-    keys = [key_of(title) for title in titles]
-    not_designs = {
-        index
-        for title in (header.producer.not_designs if header.producer else ())
-        for index in _find_numbered(keys, title)
-    }
-    other_titles, rivals, targets = [], [], []
-    for index, key in enumerate(keys):
-        if index in header.sequences or index in header.names:
-            continue
-        cells = [row[index] for row in sample if index < len(row) and row[index]]
+    def look_at_empty(self, row: Sequence[str]) -> None:
+        """Look at the cells of a later row in columns that were empty so far."""
+        for index in [index for index in self.empty if index < len(row) and row[index]]:
+            if self._add_column(index, [] if is_missing(row[index]) else [row[index]]):
+                self.empty.remove(index)
+
+    def _add_column(self, index: int, cells: Sequence[str]) -> bool:
+        """Add a column if its cells hold sequences, and return whether they do."""
         if not _holds_sequences(cells):
-            continue
-        other_titles.append(titles[index])
+            return False
+        key = key_of(self._titles[index])
+        self.titles.append(self._titles[index])
         if key in _TARGETS:
-            targets.append(index)
-        decided = header.chosen or header.producer or index in not_designs or _OTHER.search(key)
-        part = index in header.optional.values() and _is_part(header, index, sample)
-        if not (decided or part or all(is_nucleotides(cell.upper()) for cell in cells)):
-            rivals.append(index)
-    return Beside(tuple(other_titles), tuple(rivals), tuple(targets))
+            self.targets.append(index)
+        is_decided = self._header.chosen or self._header.producer or _OTHER.search(key)
+        if not (is_decided or all(is_nucleotides(cell.upper()) for cell in cells)):
+            self.rivals.append(index)
+        return True
 
 
 def _holds_sequences(cells: Sequence[str]) -> bool:
     matching = sum(bool(_SEQUENCE_CELL.fullmatch(cell)) for cell in cells)
     return bool(cells) and matching >= _MOSTLY * len(cells) and len(set("".join(cells))) >= _KINDS_OF_LETTERS
-
-
-def _is_part(header: Header, index: int, sample: Sequence[Sequence[str]]) -> bool:
-    """Whether a VH, a VL or the like is a part of the sequence next to it, as in an scFv."""
-    return all(
-        row[index].upper() in sequence_of(header, row).upper()
-        for row in sample
-        if index < len(row) and row[index]
-    )
 
 
 def sequence_of(header: Header, row: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ _PIR = re.compile(r"(?P<kind>P1|F1|DL|DC|RL|RC|N1|N3|XX);(?P<code>.*)")
 _PIR_PROTEINS: Final = frozenset({"P1", "F1", "XX"})
 _LONG_LINE: Final = 90  # two lines from here on may be two chains
 _SHORT_LINE: Final = 30  # a line that is followed by longer ones may be a title
+_CHAIN_MARKS: Final = (":", "/", STOP)  # where chains end, if a body has any of them; a line end is none then
 _HAND_WRAPPED: Final = 80  # lines up to here of nearly one width are a sequence that was edited by hand
 
 
@@ -45,6 +46,8 @@ class _Wrapping:
     wrapped: int = 0
     doubtful: dict[int, str] = field(default_factory=dict)
     all_begin_with_m: dict[int, tuple[int, str]] = field(default_factory=dict)  # width and body
+    two_lines: dict[int, tuple[int, str]] = field(default_factory=dict)  # the same, of an unusual width
+    widths: set[int] = field(default_factory=set)  # of bodies in more than two lines
     pir: list[str] = field(default_factory=list)
 
 
@@ -88,6 +91,10 @@ def _add_records(rows: Rows, line: int, records: Sequence[str], cut: int, wrappi
         if ends and is_usual:
             width = body.index("\n")
             is_usual = 0 < len(body) - (width + 1) * ends <= width < _LONG_LINE and body[0] != body[width + 1]
+            if ends == 1:
+                is_usual = is_usual and width in USUAL_WIDTHS
+            elif is_usual:
+                wrapping.widths.add(width)
             wrapped += 1
         if is_usual:
             add_line(line)
@@ -162,6 +169,7 @@ def _split_pir_record(pir: re.Match[str], line: int, body: str, wrapping: _Wrapp
 
 def _note_wrapping(index: int, body: str, wrapping: _Wrapping) -> None:
     """Keep a body that may be several chains, a title and a chain, or words."""
+    is_marked = any(mark in body for mark in _CHAIN_MARKS)
     body = body.rstrip("\n*")
     if " " in body or "\n\n" in body:
         wrapping.doubtful[index] = body
@@ -181,14 +189,23 @@ def _note_wrapping(index: int, body: str, wrapping: _Wrapping) -> None:
             wrapping.all_begin_with_m[index] = (width, body)
         elif is_long or body.startswith(body[:width], width + 1):
             wrapping.doubtful[index] = body
+        elif ends == 1 and width not in USUAL_WIDTHS and not is_marked:
+            wrapping.two_lines[index] = (width, body)
 
 
 def _settle_wrapping(rows: Rows, wrapping: _Wrapping) -> None:
-    """Give doubtful bodies their line ends back. Of many records of one usual width, some have M at the beginning of a line."""
+    """Give doubtful bodies their line ends back.
+
+    Of many records of one usual width, some have M at the beginning of a line. Two lines of an unusual width are one chain
+    where longer records have this width.
+    """
     doubtful = wrapping.doubtful
     are_many = 3 * len(wrapping.all_begin_with_m) > wrapping.wrapped
     for index, (width, body) in wrapping.all_begin_with_m.items():
         if are_many or width not in USUAL_WIDTHS:
+            doubtful[index] = body
+    for index, (width, body) in wrapping.two_lines.items():
+        if width not in wrapping.widths:
             doubtful[index] = body
     for index, body in doubtful.items():
         rows.residues[index] = body

@@ -28,7 +28,6 @@ from prefect_assay.designs.readers.columns import (
     is_missing,
     metadata_of,
     sequence_of,
-    sequences_beside,
     without_loose_words,
 )
 from prefect_assay.designs.readers.complexes import (
@@ -38,7 +37,6 @@ from prefect_assay.designs.readers.complexes import (
     take_fasta_chains,
 )
 from prefect_assay.designs.readers.fasta import is_header, name_records, read_fasta
-from prefect_assay.designs.readers.producers import find_near_match
 from prefect_assay.designs.readers.records import Rows, SourceErrors, name_key
 from prefect_assay.designs.scores import score_direction
 from prefect_assay.designs.tables import (
@@ -185,15 +183,15 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
     header, own_titles = without_loose_words(header, table.titles, cells)
     if own_titles:
         rows.notes.append(f"kept as columns of the designer's own: {', '.join(own_titles)}")
-    aside = sequences_beside(header, table.titles, cells)
+    aside = Beside(header, table.titles, cells)
     reader = _Reader(rows, table, header, aside, errors)
-    _note_columns(rows, table, header, aside, reader)
     for line, row in itertools.chain(sample, table.rows):
         if misfit := table.misfit(row):
             errors.add(misfit, line=line)
         else:
             reader.add(row, line)
             rows.check_number()
+    _note_columns(rows, table, header, aside, reader)
     reader.say_missing_chains()
     reader.tell_runs_apart()
 
@@ -210,18 +208,14 @@ def _note_columns(rows: Rows, table: Table, header: Header, aside: Beside, reade
         **reader.roles(),
     }
     read.others = tuple(title for _, title in header.others)
-    read.other_sequences = aside.titles
+    read.other_sequences = tuple(aside.titles)
     for title in titles:
         better = score_direction(title, read.producer)
         if better is not None:
             read.scores[title] = better
-    if producer and aside.titles and not header.chosen:
+    if producer and read.other_sequences and not header.chosen:
         rows.notes.append(
-            f"a table of {producer.name}: {read.columns['sequence']} holds the proteins; not taken: {', '.join(aside.titles)}"
-        )
-    elif producer is None and (near := find_near_match(titles)):
-        rows.notes.append(
-            f"nearly a table of {near[0]}, which also has {near[1]}: read as a table of no known producer"
+            f"a table of {producer.name}: {read.columns['sequence']} holds the proteins; not taken: {', '.join(read.other_sequences)}"
         )
 
 
@@ -282,11 +276,7 @@ class _Reader:
         for index in header.sequences[1:] and header.sequences:
             if is_missing(_get_cell(row, index)):
                 self._without.setdefault(index, []).append(name)
-        if self._aside.rivals:
-            self._refuse_other_sequence(row, residues, line)
-        for target in self._aside.targets:
-            if (cell := _get_cell(row, target)) and len(rows.read.targets) < _TARGETS:
-                rows.read.targets[cell.upper()] = None
+        self._look_aside(row, residues, line)
         if self._mutations is not None:
             rows.read.mutations.append(_get_cell(row, self._mutations))
         if self._parts or self._run is not None:
@@ -320,11 +310,22 @@ class _Reader:
                 f"{listed([*map(quoted, names)], _SHOWN)}"
             )
 
+    def _look_aside(self, row: list[str], residues: str, line: int) -> None:
+        """Compare the row's sequence with those of other columns, and keep its targets."""
+        if self._aside.empty:
+            self._aside.look_at_empty(row)
+        if self._aside.rivals:
+            self._refuse_other_sequence(row, residues, line)
+        targets = self._rows.read.targets
+        for target in self._aside.targets:
+            if (cell := _get_cell(row, target)) and len(targets) < _TARGETS:
+                targets[cell.upper()] = None
+
     def _refuse_other_sequence(self, row: list[str], residues: str, line: int) -> None:
         """Stop where another column of sequences differs: either may be the design."""
         for index in self._aside.rivals:
             other = _get_cell(row, index)
-            if other and _fold_residues(other) != _fold_residues(residues):
+            if not is_missing(other) and not self._agrees(index, other, residues):
                 taken = ", ".join(self._titles[column] for column in self._header.sequences)
                 rival = self._titles[index]
                 raise UnreadableFile(
@@ -333,6 +334,11 @@ class _Reader:
                     f"or {quoted(taken)} (in a form: sequence_column)",
                     line,
                 )
+
+    def _agrees(self, index: int, other: str, residues: str) -> bool:
+        """Whether the cell of another column is the sequence; a VH, a VL or the like may be a part of it, as in an scFv."""
+        folded, whole = _fold_residues(other), _fold_residues(residues)
+        return folded == whole or (index in self._header.optional.values() and folded in whole)
 
     def _keep_run(self, row: list[str], line: int) -> None:
         missing = len(self._rows.names) - len(self._runs)

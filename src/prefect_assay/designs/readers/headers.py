@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from prefect_assay.designs.readers.producers import COLAB
 from prefect_assay.designs.readers.records import Rows, name_key
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
@@ -155,8 +156,8 @@ def name_colab(rows: Rows) -> bool:
     rows.names = [f"design_{match[2]}_n_{match[3]}" for match in matches]
     rows.extras = [f"parent=design_{match[2]} {match[4]}" for match in matches]
     rows.residues = [residues.replace(_CHAINS, CHAIN_SEPARATOR) for residues in rows.residues]
-    rows.read.producer = "RFdiffusion in Colab"
-    rows.notes.append("a FASTA file of RFdiffusion in Colab: '/' separates chains, usually TARGET/BINDER")
+    rows.read.producer = COLAB
+    rows.notes.append(f"a FASTA file of {COLAB}: '/' separates chains, usually TARGET/BINDER")
     return True
 
 

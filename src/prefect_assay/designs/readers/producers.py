@@ -1,7 +1,7 @@
 """Programs whose tables are known: what identifies them, and which columns are the name, the sequence and the parent.
 
-All of it is data; docs/designs.md has the same table for people. Columns of sequences that are not the design
-(the designed residues alone, the target, nucleotides) are named, so they are never taken and raise no doubt.
+All of it is data; docs/designs.md has the same table for people. Other columns of sequences (the designed residues alone,
+the target, nucleotides) are never taken from these tables, and raise no doubt.
 """
 
 import re
@@ -17,15 +17,14 @@ class Producer:
     """A program and its table.
 
     `marks` are titles that its table has, all of them. `names` are joined by `_`, `sequences` by `:`; a sequence that ends in
-    `#` stands for the columns numbered 1, 2, ... `not_designs` hold sequences of something else. `parent` is a column, and
-    `parent_of` a pattern whose first group is the parent in the design's name.
+    `#` stands for the columns numbered 1, 2, ... `parent` is a column, and `parent_of` a pattern whose first group is the
+    parent in the design's name.
     """
 
     name: str
     marks: tuple[str, ...]
     names: tuple[str, ...]
     sequences: tuple[str, ...]
-    not_designs: tuple[str, ...] = ()
     parent: str | None = None
     parent_of: str | None = None
     method: str | None = None
@@ -36,6 +35,7 @@ class Producer:
         return match[1] if match else None
 
 
+COLAB: Final = "RFdiffusion in Colab"
 _BINDCRAFT: Final = r"(.+)_mpnn\d+"
 # In order: a table with the marks of several is of the first.
 PRODUCERS: Final = (
@@ -47,7 +47,6 @@ PRODUCERS: Final = (
         ("designed_chain_sequence_1", "designed_chain_sequence_2"),
         ("id",),
         ("designed_chain_sequence_#",),
-        ("designed_sequence", "designed_sequence_#", "designed_chain_sequence", "sequence"),
         method="BoltzGen",
     ),
     Producer(
@@ -55,7 +54,6 @@ PRODUCERS: Final = (
         ("designed_sequence", "designed_chain_sequence"),
         ("id",),
         ("designed_chain_sequence",),
-        ("designed_sequence", "sequence"),
         method="BoltzGen",
     ),
     Producer(
@@ -82,7 +80,7 @@ PRODUCERS: Final = (
         method="BindCraft",
     ),
     Producer(
-        "RFdiffusion in Colab",
+        COLAB,
         ("design", "n", "mpnn", "seq"),
         ("design", "n"),
         ("seq",),
@@ -94,13 +92,6 @@ PRODUCERS: Final = (
         ("sequence_id", "sequence", "sequence_aa"),
         ("sequence_id",),
         ("sequence_aa",),
-        (
-            "sequence",
-            "sequence_alignment",
-            "sequence_alignment_aa",
-            "germline_alignment",
-            "germline_alignment_aa",
-        ),
     ),
     Producer("ProteinGym", ("mutant", "mutated_sequence"), ("mutant",), ("mutated_sequence",)),
     Producer(
@@ -125,23 +116,3 @@ def producer_of(titles: Sequence[str]) -> Producer | None:
     return next(
         (producer for producer in PRODUCERS if all(key_of(mark) in keys for mark in producer.marks)), None
     )
-
-
-def find_near_match(titles: Sequence[str]) -> tuple[str, str] | None:
-    """A producer whose table this nearly is, and what it lacks: one of three marks or more."""
-    keys = set(map(key_of, titles))
-    for producer in PRODUCERS:
-        lacking = [mark for mark in producer.marks if key_of(mark) not in keys]
-        if (
-            len(lacking) == 1
-            and len(producer.marks) > 1
-            and key_of(producer.marks[0]) in keys
-            and _is_telling(producer)
-        ):
-            return producer.name, lacking[0]
-    return None
-
-
-def _is_telling(producer: Producer) -> bool:
-    """Whether its first mark occurs in no table of others."""
-    return key_of(producer.marks[0]) not in {"name", "design", "sequenceid", "proteinid", "mutant"}
