@@ -66,7 +66,7 @@ def test_both_spell_names_of_fields_and_headers_alike():
     }
     lab, client = (module.WireWords(provider="acme", service="Acme") for module in (lab_words, client_words))
     assert lab.to_wire(body) == client.to_wire(body) != body
-    assert lab.from_wire(lab.to_wire(body)) == client.from_wire(client.to_wire(body)) == body
+    assert client.from_wire(lab.to_wire(body)) == body
     assert lab.header("Signature") == client.header("Signature") == "X-Acme-Signature"
 
 

@@ -42,10 +42,6 @@ class WireWords:
         """A body with the neutral names of fields in this deployment's spelling."""
         return _respell_value(body, NEUTRAL_PROVIDER, self.provider)
 
-    def from_wire(self, body: Any) -> Any:
-        """The opposite of `to_wire`."""
-        return _respell_value(body, self.provider, NEUTRAL_PROVIDER)
-
 
 def _respell_value(value: Any, old: str, new: str) -> Any:
     if old == new:

@@ -473,7 +473,10 @@ def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
         )
     if counts:
         looked = "" if len(sample) == len(residues) else " looked at"
-        listed = ", ".join(f"{name} in {count:,}" for name, count in counts.most_common())
+        listed = ", ".join(
+            f"{name} in {count:,}"
+            for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        )
         doubts.notes.append(f"known parts in {many(len(sample), 'design')}{looked}: {listed}")
 
 
