@@ -300,6 +300,30 @@ def test_an_order_over_the_campaigns_cap_asks_while_the_placed_one_goes_on(lab, 
     assert until(lab, campaign, Stage.MEASURED) == [Stage.MEASURED, Stage.REFUSED]
 
 
+def test_a_quote_that_would_pass_the_campaigns_cap_is_rejected_as_the_person_decides(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED)
+    campaign.setup = replace(campaign.setup, unasked_cents=1)
+    assert quoted(lab, campaign) == [Stage.ASKS]
+    answer(campaign, "reject")
+    assert look(campaign) == [Stage.NO_QUOTE]
+    assert len(calls(lab, "POST", "/quotes/*/reject")) == 1
+    assert campaign.setup.ledgers.budget.read().campaign_cents("c") == 0
+
+
+@pytest.mark.parametrize("decision", [None, "reject"])
+def test_results_do_not_wait_for_the_answer_about_a_sum_of_payments(lab, tmp_path, decision):
+    campaign = a_campaign(lab, tmp_path, rolling_usd=1)
+    assert look(campaign) == [Stage.ASKS]
+    if decision is not None:
+        answer(campaign, decision)
+    with campaign.setup.credentials.get_client() as client:
+        [row] = client.experiments.iterate()
+    lab.event("force_status", row.id, status="in_production")
+    lab.event("partial_results", row.id)
+    assert look(campaign) == [Stage.PARTLY_MEASURED]
+    assert lab.settlements() == []
+
+
 def test_a_quote_that_is_left_to_a_person_is_asked_about_once(lab, tmp_path):
     campaign = a_campaign(lab, tmp_path, target=UNPRICED, accept_quotes=False)
     assert quoted(lab, campaign) == [Stage.ASKS]

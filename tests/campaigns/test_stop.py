@@ -30,6 +30,7 @@ from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import recheck_order
 from prefect_assay.orders.identity import experiment_name, order_key
+from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind, list_open
 from prefect_assay.orders.ledger.log import (
@@ -252,6 +253,22 @@ def test_a_quote_that_is_still_prepared_is_rejected_when_it_comes(lab, prefect):
     first, second = sorted(artifacts(prefect, run.name), key=lambda one: one.created)
     assert "The laboratory prepares a quote" in first.data
     assert "Its quote is rejected" in second.data
+
+
+def test_the_quotes_of_duplicates_whose_answers_were_lost_are_rejected_too(lab, prefect):
+    run = OneOrder(lab, MemoryStore(), "quoted")
+    ledger = run.written.ledgers.open_order(run.name, run.key)
+    request = CreateRequest(
+        experiment_spec=run.spec, name=experiment_name(run.name, 0, 1, run.key), skip_draft=True
+    )
+    with run.credentials.get_client() as client:
+        for attempt in (1, 2):
+            sending = Sending(attempt=attempt, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE)
+            ledger.record(lambda _, new=sending: new)
+            client.experiments.create(request)
+    lab.advance(hours=1)
+    run.stop()
+    assert [experiment.status for experiment in run.experiments()] == ["draft", "draft"]
 
 
 def artifacts(prefect, name):

@@ -13,9 +13,10 @@ from prefect_assay.errors import (
     TransientError,
 )
 from prefect_assay.orders.create import find_or_create
-from prefect_assay.orders.find import find_order, recheck_order, record_choice
+from prefect_assay.orders.find import adopt_listed, find_order, recheck_order, record_choice
 from prefect_assay.orders.identity import experiment_name, order_key
-from prefect_assay.orders.ledger.log import Ordered
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger.log import Ordered, Sending
 from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMethod
@@ -199,6 +200,27 @@ def test_a_recorded_order_that_does_not_agree_is_neither_confirmed_nor_paid(ledg
     service.change("id-1", **change)
     with pytest.raises(OrderMismatch, match="Nothing is confirmed or paid"):
         recheck_order(service, MINE, ledger)
+
+
+@pytest.mark.parametrize("status", [ExperimentStatus.CANCELED, ExperimentStatus.DRAFT])
+def test_of_two_lost_experiments_the_live_one_is_the_order(ledger, status):
+    service = OrderService()
+    service.add(NAME, MINE, status=status)
+    service.add(NAME, MINE)
+    ledger.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
+    adopt_listed(service, ledger, MINE)
+    assert (ledger.state.ordered.experiment_id, ledger.state.surplus) == ("id-2", ("id-1",))
+
+
+def test_a_submitted_draft_that_still_reads_as_one_is_read_again(ledger):
+    service = OrderService()
+    service.before_answer = lambda made: service.change(made.id, status=ExperimentStatus.DRAFT)
+    service.experiments.submit = lambda _: None
+    with pytest.raises(TransientError, match="does not show it yet"):
+        order(service, ledger, QUOTED)
+    service.change("id-1", status=ExperimentStatus.WAITING_FOR_CONFIRMATION)
+    assert order(service, ledger, QUOTED).experiment_id == "id-1"
+    assert service.creates == 1
 
 
 def test_what_the_service_leaves_a_draft_is_submitted(ledger):

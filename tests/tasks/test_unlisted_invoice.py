@@ -3,12 +3,20 @@
 import pytest
 
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy, X402Wallet
-from prefect_assay.errors import PayByHand, PaymentsDisabled, ServiceUnavailable, UnexpectedAnswer
+from prefect_assay.errors import (
+    NotFound,
+    PayByHand,
+    PaymentFailed,
+    PaymentsDisabled,
+    ServiceUnavailable,
+    UnexpectedAnswer,
+)
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.log import Accepted, Ordered
-from prefect_assay.service.models.billing import ExperimentInvoice
-from prefect_assay.service.models.vocabulary import PaymentMethod
+from prefect_assay.orders.payments.due import DueInvoice
+from prefect_assay.service.models.billing import ExperimentInvoice, PayAnswer
+from prefect_assay.service.models.vocabulary import InvoiceStatus, PaymentMethod
 from prefect_assay.tasks.pay import choose_rail, pay_invoice, read_due
 from support.archive.memory_store import an_attempt
 from support.services.billed_service import BilledService
@@ -82,6 +90,41 @@ def test_once_a_payment_was_sent_its_invoice_is_known(ledger):
     service.experiments.get = lambda _experiment_id: pytest.fail("a paid invoice is never refused")
     assert due(service, ledger) is None
     assert asked == ["inv"]
+
+
+def read_uncalled(service):
+    """The invoice of the experiment `e1` where the service has no call that shows invoices."""
+    service.invoices.get = lambda _: raise_error(NotFound("404"))
+    return DueInvoice(service, "e1", lambda *_: 21_900).get("inv")
+
+
+def raise_error(error):
+    raise error
+
+
+def test_an_invoice_that_names_another_experiment_is_not_the_orders():
+    service = BilledService(invoice="open")
+    service.experiments.get_invoice = lambda _: ExperimentInvoice(status="open", experiment_id="e2")
+    with pytest.raises(PaymentFailed, match="names experiment e2; nothing is paid"):
+        read_uncalled(service)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "shown"),
+    [
+        ({}, "waiting_for_materials", InvoiceStatus.OPEN),
+        ({}, "in_production", InvoiceStatus.PAID),
+        ({"already_paid": True}, "waiting_for_materials", InvoiceStatus.PAID),
+        ({"status": "paid"}, "waiting_for_materials", InvoiceStatus.PAID),
+        ({"status": "open"}, "waiting_for_materials", InvoiceStatus.OPEN),
+    ],
+)
+def test_a_pay_path_that_asks_for_nothing_proves_a_payment_only_where_the_service_says_so(
+    body, status, shown
+):
+    service = BilledService(invoice="open", status=status)
+    service.invoices.pay = lambda _: PayAnswer(status_code=200, headers={}, body=body)
+    assert read_uncalled(service).status == shown
 
 
 POLICY = SpendingPolicy(

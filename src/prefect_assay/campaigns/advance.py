@@ -109,8 +109,9 @@ class OrderLook:
 
 
 class _Held(Exception):
-    def __init__(self, look: OrderLook) -> None:
+    def __init__(self, look: OrderLook, *, is_rejected: bool = False) -> None:
         self.look = look
+        self.is_rejected = is_rejected  # a person has decided that a sum over its cap is not spent
 
 
 def advance(
@@ -211,7 +212,7 @@ class _OrderActions:
             case ReadHosted():
                 return self.read_hosted(seen)
             case Pay():
-                return self.pay(action, seen)
+                return self.pay_unless_held(action, seen)
             case Retrieve():
                 return self.retrieve(seen)
             case Approve():
@@ -256,7 +257,9 @@ class _OrderActions:
         """Have a person say which experiment is the order; raises if nobody can."""
         if not error.candidates:
             raise error
-        decision = self.questions.decide(which_question(self.order.name, error), order_key=self.order.key)
+        has_order = self.order.ledger.state.ordered is not None
+        question = which_question(self.order.name, error, has_order=has_order)
+        decision = self.questions.decide(question, order_key=self.order.key)
         if decision is None:
             raise _Held(OrderLook(Stage.ASKS, error.message)) from None
         if decision == REJECT:
@@ -373,17 +376,22 @@ class _OrderActions:
     def confirm_quote(self, action: ConfirmQuote, seen: Seen) -> Seen:
         """Accept the order's quote at the service, within the caps, and add the new billing to what was seen."""
         order = self.order.known_order(seen)
-        billing = self.spend(
-            lambda cap_cents, _rolling: confirm_quote(
-                self.credentials,
-                order.experiment_id,
-                ledger=self.order.ledger,
-                approved_cents=action.amount_cents,
-                campaign_cap_cents=cap_cents,
-                untotaled=action.untotaled,
-            ),
-            seen,
-        )
+        try:
+            billing = self.spend(
+                lambda cap_cents, _rolling: confirm_quote(
+                    self.credentials,
+                    order.experiment_id,
+                    ledger=self.order.ledger,
+                    approved_cents=action.amount_cents,
+                    campaign_cap_cents=cap_cents,
+                    untotaled=action.untotaled,
+                ),
+                seen,
+            )
+        except _Held as held:
+            if held.is_rejected:
+                return self.reject(seen)
+            raise
         return seen.add(billing=billing, confirmed=True)
 
     def reject(self, seen: Seen) -> Seen:
@@ -441,6 +449,15 @@ class _OrderActions:
         key = question_id(self.order.key, QuestionKind.PAYMENT_OUTCOME)
         log = self.order.log.read()
         return key in log.open_questions or key in log.decisions
+
+    def pay_unless_held(self, action: Pay, seen: Seen) -> Seen:
+        """Pay or read the invoice; once the laboratory works on the order, results do not wait for a person's answer."""
+        try:
+            return self.pay(action, seen)
+        except _Held:
+            if has_work_begun(seen.status):
+                return seen.add(payment_problem=True)
+            raise
 
     def pay(self, action: Pay, seen: Seen) -> Seen:
         order = self.order.known_order(seen)
@@ -556,7 +573,8 @@ class _OrderActions:
                     if decision == REJECT and self.order.ledger.state.ordered is None:
                         reason = "a person did not approve it over the cap"
                         raise _Held(self.end_unordered(reason, over.message)) from over
-                    raise _Held(OrderLook(Stage.ASKS, question.subject)) from over
+                    look = OrderLook(Stage.ASKS, question.subject)
+                    raise _Held(look, is_rejected=decision == REJECT) from over
                 if over.cap == _ROLLING:
                     rolling = over.total_cents
                 else:
@@ -611,8 +629,12 @@ class _OrderActions:
         return seen.add(retrieved=True, unread=bool(kept.unread))
 
 
-def which_question(name: str, error: OrderMismatch) -> Question:
-    """Which of several experiments is the order: each candidate is a choice by its id."""
+def which_question(name: str, error: OrderMismatch, *, has_order: bool) -> Question:
+    """Which of several experiments is the order: each candidate is a choice by its id.
+
+    If the log `has_order`, one of them is recorded as the order, and stays it until a person names another.
+    """
+    another = {} if has_order else {_NONE: "each of them is another order's, and this order may be sent"}
     effects = {one.experiment_id: f"experiment {one.code} is this order" for one in error.candidates}
     return Question.of(
         QuestionKind.WHICH_EXPERIMENT,
@@ -624,7 +646,7 @@ def which_question(name: str, error: OrderMismatch) -> Question:
         },
         choices={
             **effects,
-            _NONE: "each of them is another order's, and this order may be sent",
+            **another,
             REJECT: "it stays undecided, and nothing is ordered",
         },
     )

@@ -36,7 +36,7 @@ from prefect_assay.campaigns.runs.states import cancel_run, resume_run, waits_fo
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.errors import AssayError, InputError, NotFound, OrderMismatch, shortened
 from prefect_assay.foreign_text import quote_markdown
-from prefect_assay.orders.find import find_order
+from prefect_assay.orders.find import adopt_listed, find_order
 from prefect_assay.orders.ledger import Ledgers, OrderLedger
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
@@ -382,7 +382,9 @@ def _cancel_order_at_service(
     """Reject what can be rejected of one order at the service, and describe what remains; errors become its problem."""
     ledger = order.ledger
     try:
-        experiment = find_order(client, ledger, order.spec)
+        if order.spec is not None and ledger.read().ordered is None:
+            adopt_listed(client, ledger, order.spec)  # its duplicates have quotes, too
+        experiment = find_order(client, ledger)
         if reject:
             reject_surplus(client, ledger.read().surplus)
         remains = settle_cancellation(client, ledger, experiment, reject=reject)
@@ -399,7 +401,7 @@ def _cancel_order_at_service(
 def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bool:
     """Return True if another look could find or do nothing more."""
     if report.state in {CanceledOrderState.QUOTE_PENDING, CanceledOrderState.QUOTE_OPEN}:
-        return not reject
+        return not reject and age > IN_FLIGHT
     return age > IN_FLIGHT or not (report.state is CanceledOrderState.NOTHING or report.payment.in_doubt)
 
 

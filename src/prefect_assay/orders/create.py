@@ -325,10 +325,10 @@ class _Ordering:
             refusal = error
         record = self.api.experiments.get(created.id)
         is_final = isinstance(refusal, Conflict) and refusal.code not in _SUBMIT_LATER
-        if refusal is not None and record.status == ExperimentStatus.DRAFT and not is_final:
+        if record.status == ExperimentStatus.DRAFT and not is_final:
+            why = refusal.message if refusal is not None else "it was submitted, and does not show it yet"
             raise TransientError(
-                f"experiment {record.code} is still a draft; it is submitted later: {refusal.message}",
-                request_id=refusal.request_id,
+                f"experiment {record.code} is still a draft; it is submitted later: {why}"
             ) from refusal
         return record
 

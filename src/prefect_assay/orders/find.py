@@ -41,8 +41,6 @@ from prefect_assay.service.models.experiment import Experiment, ExperimentSummar
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.status_questions import is_accepted, is_inactive
 
-# Experiments in these states compete with no order: they commit nothing any more.
-
 
 @dataclass(frozen=True)
 class Found:
@@ -230,6 +228,18 @@ def adopt_experiment(ledger: OrderLedger, experiment_id: str, *, by_person: bool
     ledger.record(adopt_unless_ordered)
 
 
+def adopt_listed(api: AssayClient, ledger: OrderLedger, spec: ExperimentSpec) -> None:
+    """Record the experiment that carries the order's key as the order, and others that carry it as surplus.
+
+    Raises:
+        OrderMismatch: a person has to say which experiment, if any, is the order.
+    """
+    experiments = the_order(api, ledger.order_key, spec, ledger.read())
+    if experiments:
+        adopt_experiment(ledger, experiments[0].id)
+        record_surplus(ledger, [experiment.id for experiment in experiments])
+
+
 def record_choice(ledger: OrderLedger, chosen: str | None, candidates: Sequence[Candidate]) -> None:
     """Record which of some experiments is the order, as a person has decided; None: none of them is."""
     if chosen is not None:
@@ -316,9 +326,13 @@ def record_surplus(ledger: OrderLedger, experiment_ids: Iterable[str]) -> None:
         ledger.record(decide)
 
 
-def _rank_seniority(experiment: ExperimentSummary) -> tuple[bool, datetime, str, str]:
-    """Paid or confirmed experiments first, then the older; codes are numbered (contract 2.1) and decide a tie."""
-    return (not is_accepted(experiment.status), experiment.created_at, experiment.code, experiment.id)
+def _rank_seniority(experiment: ExperimentSummary) -> tuple[bool, bool, datetime, str, str]:
+    """Paid or confirmed experiments first, then the older; codes are numbered (contract 2.1) and decide a tie.
+
+    Those that are inactive come last: they commit nothing any more.
+    """
+    inactive, accepted = is_inactive(experiment.status), is_accepted(experiment.status)
+    return (inactive, not accepted, experiment.created_at, experiment.code, experiment.id)
 
 
 def order_of(

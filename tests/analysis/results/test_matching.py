@@ -115,7 +115,8 @@ def test_a_longer_design_of_the_order_that_is_shown_is_not_the_shorter_one_with_
     both = (OTHERS[0], ProteinSequence(name="d1-long", aa_string=f"{LONG}GGGGSGGGGS"))
     shown = f"M{both[1].aa_string}HHHHHH"
     matched, everything = designs(
-        result({"name": "d1", "aa_string": shown}, {"name": "d1-long", "aa_string": shown}), order=both
+        result({"name": "d1", "aa_string": shown}, {"name": "d1-long", "aa_string": shown}),
+        order=(*both, D0),
     )
     assert matched == {(0, 1): "d1-long"}
     assert len(everything.nameless) == 1

@@ -140,7 +140,7 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
 
     def due(ledger):
         return pay_task.read_due.fn(
-            credentials, order, ledger=ledger, policy=policy, wallet=wallet, method=PaymentMethod.X402_EXACT
+            credentials, order, ledger=ledger, wallet=wallet, method=PaymentMethod.X402_EXACT
         )
 
     assert due(ledger) == cents
