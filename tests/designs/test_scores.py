@@ -40,6 +40,8 @@ plddt_stdev; rmsd_error; KD error; kd_ci; iptm_rank; rank_by_iptm; iptm_percenti
 plddt_loss; rmsd_cutoff; pass_rmsd; frac_plddt_above_70; low_confidence; confidence_interval; ptm_sites; n_contacts_pae5; num_plddt; dG_unfolding; ddG stability; rank_score;
 ptm_count; kD (kDa); 1-pAE; 1 - ipae; -dG; -log10(KD); neg_kd; neg_min_design_to_target_pae; minus_ddg;
 1/rmsd; inverse_rmsd; off_target_iptm; offtarget_ipsae; decoy_iptm; nonbinder_probability; iptm_pae; iptm/pae;
+mpnn_prob; MPNN sequence probability; ligandmpnn_likelihood; mpnn_recovery; mpnn_logp; (1-pae); exp(-nll); score = -ipae; RMSD < 2;
+neglog10_kd; neglogKd; minuslog10Kd; mlogKd; kd_selectivity; P(Kd<100 nM);
 plddt - rmsd; confidence_nll; mpnn_iptm_rmsd; seq_recovery; MPNN_seq_recovery; seq_rec; sequence_recovery
 """)
 

@@ -79,8 +79,10 @@ _TURNING: Final = _words_in(
     "low lower high upper fraction frac pct percent percentage percentile quantile bin class off offtarget nontarget "
     "antitarget counter decoy nonspecific nonbinder unbound scrambled random control wt wildtype "
     "n num number count contacts contact pairs folding unfolding unfold stability sites site liability liabilities motif motifs "
-    "mass weight mw da kda rank ranks ranked ranking by vs versus ratio"
+    "mass weight mw da kda rank ranks ranked ranking by vs versus ratio selectivity exp"
 )
+_NEGATED: Final = ("neg", "minus", "nlog", "mlog")  # beginnings of words, as in `neglog10_kd`
+_OF_A_TOOL: Final = _words_in("score scores mean avg average median sample global 1 2 3 4 5")
 _OF_A_RANK: Final = _words_in("final overall total selection design designs")
 # What counts, names or measures rows instead of predicting anything.
 _BOOKKEEPING: Final = _words_in(
@@ -94,7 +96,8 @@ _BOOKKEEPING_TITLES: Final = _words_in("n i k t x design designs name model job 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _WORD: Final = re.compile(r"[0-9a-z]+")
 _LONGEST: Final = 4  # words of a title that name one score, such as `p_dock_q_2`
-_SUBTRACTED: Final = re.compile(r"^\s*(?:\d+(?:\.\d+)?\s*)?[-−–]\s*\(?[^\W\d]|(?<![\w.])\d\s*/")  # noqa: RUF001  1-pAE, -dG, 1/RMSD
+# A title that turns or compares a score: 1-pAE, -dG, (1-pAE), 1/RMSD, RMSD < 2.
+_TURNED: Final = re.compile(r"(?:^|[(=])\s*(?:\d+(?:\.\d+)?\s*)?[-−–]\s*\(?[^\W\d]|(?<![\w.])\d\s*/|[<>]")  # noqa: RUF001
 _COMBINED: Final = re.compile(r"[/*]|\s[-−–]\s")  # noqa: RUF001
 
 
@@ -168,9 +171,12 @@ def _kind_of(title: str) -> int | None:
     if set(words) <= {"rank", *_OF_A_RANK} and "rank" in words:
         return _BY_WORD["rank"]
     named = [kind for kind in kinds if not _KINDS[kind].is_tool]
-    if not named and _BOOKKEEPING.isdisjoint(others):  # `mpnn_seed` is the seed of a program
+    if not named and _OF_A_TOOL.issuperset(
+        others
+    ):  # `mpnn_seed` is the seed of a program, `mpnn_prob` another score
         named = kinds
-    if not named or not _TURNING.isdisjoint(others) or _SUBTRACTED.search(_normalize_title(title)):
+    is_turned = not _TURNING.isdisjoint(others) or any(word.startswith(_NEGATED) for word in others)
+    if not named or is_turned or _TURNED.search(_normalize_title(title)):
         return None
     if len(set(named)) > 1 and _COMBINED.search(title):
         return None

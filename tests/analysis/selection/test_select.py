@@ -132,6 +132,16 @@ def test_what_was_measured_or_ordered_is_not_bought_again_unless_asked():
     assert names(again) == ["d39", "d38"]
 
 
+@pytest.mark.parametrize("ordered", [(), (measured(7, Outcome.PENDING),)])
+def test_a_target_that_the_history_calls_otherwise_is_no_reason_to_buy_again(ordered):
+    history = [measured(n).model_copy(update={"target": "Human EGFR (ECD)"}) for n in (39, 38, 37)]
+    designs = [candidate(n, ipTM=n, target="EGFR") for n in range(40)]
+
+    selection = select_designs(designs, make_history([*history, *ordered]), 2, TOP)
+
+    assert names(selection) == ["d36", "d35"]
+
+
 def test_controls_are_bought_in_any_case_and_count():
     designs = [*(candidate(n, ipTM=n) for n in range(20)), candidate(50, control=True)]
     selection_settings = TOP.model_copy(update={"controls": ("d1",)})

@@ -20,6 +20,7 @@ from prefect_assay.analysis.kinetics.analysis import CONCENTRATION_ERROR, Packag
 from prefect_assay.analysis.kinetics.curves import (
     AnalyzedPackage,
     Curve,
+    FittedMelt,
     FittedReplicate,
     FloatArray,
 )
@@ -30,6 +31,8 @@ from prefect_assay.analysis.kinetics.schedule import Schedule, find_schedule
 from prefect_assay.analysis.kinetics.zip_reader import PackageFiles, UnreadableFile, columns
 from prefect_assay.service.assays import TM
 
+# Of odd curves of one replicate, which do not end the others.
+_ODD_CURVES = (ArithmeticError, IndexError, np.linalg.LinAlgError)
 _SENSORGRAM = ("t", "y")
 _MELTING = ("T", "ratio")
 _RATIOS = (0.02, 50.0)  # of the fluorescence at 350 and at 330 nm
@@ -93,22 +96,23 @@ def analyze(
                     concentration_error,
                 )
             )
-        except (
-            ArithmeticError,
-            np.linalg.LinAlgError,
-        ) as error:  # odd curves of one replicate do not end the others
+        except _ODD_CURVES as error:
             notes.append(f"the curves of {name}, replicate {number}, cannot be analysed: {error}")
-    melted = tuple(
-        analyze_melt(file.name, file.replicate, celsius, signal, index.service(file))
-        for file, celsius, signal in sorted(melts, key=lambda melt: (melt[0].name, melt[0].replicate))
-    )
+    melted: list[FittedMelt] = []
+    for file, celsius, signal in sorted(melts, key=lambda melt: (melt[0].name, melt[0].replicate)):
+        try:
+            melted.append(analyze_melt(file.name, file.replicate, celsius, signal, index.service(file)))
+        except _ODD_CURVES as error:
+            notes.append(
+                f"the melting curve of {file.name}, replicate {file.replicate}, cannot be analysed: {error}"
+            )
     analysis = PackageAnalysis(
         kinetics=tuple(item.kinetics for item in replicates),
         melting=tuple(item.melting for item in melted),
         notes=tuple(notes),
         concentration_error=concentration_error,
     )
-    return AnalyzedPackage(analysis, tuple(replicates), melted)
+    return AnalyzedPackage(analysis, tuple(replicates), tuple(melted))
 
 
 def _read(

@@ -160,7 +160,7 @@ class _Game:
         if problem and any(settings.score_column in design.attributes for design in designs):
             raise InputError(problem)
         any_pool = pool_of([Candidate(name="none", sequence="A")])
-        results, _ = take_results_of_target(any_pool, designs, settings)
+        results, _, _ = take_results_of_target(any_pool, designs, settings)
         with_residues = [design for design in results if get_residues(design)]
         self._controls = [design for design in with_residues if design.control]  # known from the start
         by_residues: dict[str, DesignSummary] = {}

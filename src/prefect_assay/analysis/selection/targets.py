@@ -20,8 +20,10 @@ _LISTED: Final = 5
 
 def take_results_of_target(
     pool: Pool, designs: Sequence[DesignSummary], settings: SelectionSettings
-) -> tuple[list[DesignSummary], list[str]]:
-    """The designs that were measured on the target of the pool, and a note on others. A design that names no target is one.
+) -> tuple[list[DesignSummary], bool, list[str]]:
+    """The designs that were measured on the target of the pool, whether one of them names it, and a note on others.
+
+    A design that names no target is one of them.
 
     Raises:
         InputError: the target is not named and the history has several, or the pool is for several targets.
@@ -39,7 +41,7 @@ def take_results_of_target(
     elif len(taken) < len(designs):
         others = many(len(counts.keys() - {of_pool}), "other target")
         notes = [f"{len(designs) - len(taken)} results of {others} do not count"]
-    return taken, notes
+    return taken, of_pool in counts, notes
 
 
 def _find_target(pool: Pool, counts: Mapping[str, int], settings: SelectionSettings) -> str:
