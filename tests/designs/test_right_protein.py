@@ -242,6 +242,26 @@ def test_one_chain_is_taken_and_the_target_left(kind, chain):
         assert residues(read(text, chain=chain)) == binders
 
 
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("label", ["A", "H", "GK", "TARGET"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_label_of_a_chain_is_no_chain(number, label, is_first):
+    pairs = [(label, binder) if is_first else (binder, label) for binder in BINDERS[:number]]
+    text = designs(*map(":".join, pairs))
+    message = refused(text)
+    assert "line 1, sequence 'd1'" in message
+    assert f"ordered as '{label}*'" in message
+    assert residues(read(text, chain="2" if is_first else "1")) == [*BINDERS[:number]]
+
+
+def test_a_short_chain_that_all_share_is_asked_about():
+    text = designs(*(f"GSWKE:{binder}" for binder in BINDERS))
+    assert "chain 1 is the same in all 4 designs (GSWKE): is it the target? --chain 2" in refused(text)
+    assert residues(read(text, chain="2")) == [*BINDERS]
+    peptide = designs(f"GS*:{BINDERS[0]}", f"KE*:{BINDERS[1]}")
+    assert residues(read(peptide)) == [f"GS:{BINDERS[0]}", f"KE:{BINDERS[1]}"]
+
+
 def test_a_beginning_is_not_cut_where_the_first_residue_of_the_designs_may_be_shared_too():
     """All of these designs begin with S: only the target's sequence says where it ends."""
     binders = [f"S{binder}" for binder in BINDERS]

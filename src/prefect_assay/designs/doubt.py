@@ -261,7 +261,7 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
             antibody = kind
             doubts.notes.append(f"{line}: a common {kind} chain")
             continue
-        if len(chain) < COMPARED_FROM:
+        if max(len(other) for chains in designs for other in chains) < COMPARED_FROM:
             doubts.notes.append(line)
             continue
         asked = True

@@ -37,6 +37,7 @@ _CLEAN = re.compile(f"[{_LETTERS}]+")
 _FOREIGN = re.compile(f"[^{_LETTERS}{_LETTERS.lower()}{CHAIN_SEPARATOR}]")
 _BATCH: Final = 250  # residues that are looked at together: of most batches nothing is wrong
 _LISTED: Final = 5
+_RESIDUES_MIN: Final = 4  # of a chain beside a longer one; fewer letters may be the label of a chain
 _PROTEIN: Final = (
     30  # residues; where most designs have them, a chain that is shorter than a peptide may be a word
 )
@@ -392,7 +393,26 @@ def _find_problem(
         problem = _letters_error(foreign)
     if not problem and not all(chains):
         problem = f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and belongs only between them"
-    return problem or _mixed_case(residues)
+    return problem or _mixed_case(residues) or _find_label(chains, written)
+
+
+def _find_label(chains: Sequence[str], written: Sequence[str]) -> str | None:
+    """A few letters beside a longer chain may be its label, as in `A:MKT`; a closing stop says that they are residues."""
+    longest = max(map(len, chains))
+    label = next(
+        (
+            chain
+            for chain, text in zip(chains, written, strict=True)
+            if len(chain) < _RESIDUES_MIN and not text.rstrip().endswith(STOP)
+        ),
+        None,
+    )
+    if label is None or longest < PEPTIDE:
+        return None
+    return (
+        f"{quoted(label)} has {many(len(label), 'residue')}, beside a chain of {longest}: is it the label of a chain? Leave it out, or "
+        f"take the other chains with --chain (in a form: chain); a peptide of these letters is ordered as {label.upper() + STOP!r}"
+    )
 
 
 def _mixed_case(residues: str) -> str | None:
