@@ -270,6 +270,27 @@ def test_a_beginning_is_not_cut_where_the_first_residue_of_the_designs_may_be_sh
     assert residues(read(text, chain="2", target_sequence=PDL1)) == binders
 
 
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("start", ["M", "MGSSHHHHHHSSG"])
+def test_a_start_or_a_tag_before_the_target_is_no_design(start, number):
+    starts = [start, f"{start}A", f"{start}S"][:number]
+    text = designs(*(first + PDL1 + binder for first, binder in zip(starts, BINDERS, strict=False)))
+    assert "--chain 3 (in a form: chain) orders the rest" in refused(text, target_sequence=PDL1)
+    message = refused(text, target_sequence=PDL1, chain="1")
+    assert f"part 1 of sequence 'd1' has {len(start)} residue" in message
+    assert "part 3 has 57: --chain 3" in message
+    assert residues(read(text, target_sequence=PDL1, chain="3")) == [*BINDERS[:number]]
+    assert residues(read(text, target_sequence=PDL1, chain="1", as_is=True)) == starts
+
+
+def test_a_tag_behind_the_binder_is_not_named():
+    text = designs(*(f"{binder}{PDL1}LEHHHHHH" for binder in BINDERS))
+    assert "--chain 1 (in a form: chain) orders the rest" in refused(text, target_sequence=PDL1)
+    assert "part 3 of sequence 'd1' has 8 residues" in refused(text, target_sequence=PDL1, chain="3")
+    peptides = designs(*(f"{binder[:20]}{PDL1}" for binder in BINDERS))
+    assert residues(read(peptides, target_sequence=PDL1, chain="1")) == [binder[:20] for binder in BINDERS]
+
+
 def test_the_shared_chain_itself_is_no_choice():
     text = designs(*(f"{binder}:{PDL1}" for binder in BINDERS))
     assert "the same in all designs: choose another" in refused(text, chain="2")
