@@ -28,6 +28,7 @@ _WORDS = re.compile(
     "undefined|unfilled|unknown|unnamed|untested|value|variant|vh|vhh|vk|vl|waiting|wildtype|withdrawn|wt|"
     "xxx|yes"
 )
+LONGEST_WORD: Final = max(map(len, _WORDS.pattern.split("|")))  # letters; a longer text is no such word
 _CODE: Final = (
     "ALA|ARG|ASN|ASP|CYS|GLN|GLU|GLY|HIS|ILE|LEU|LYS|MET|PHE|PRO|SER|THR|TRP|TYR|VAL|SEC|PYL|ASX|GLX|XAA|UNK"
 )

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from prefect_assay.designs.readers.chain_text import (
     CODES,
+    LONGEST_WORD,
     PEPTIDE,
     STOP,
     judge_chain,
@@ -321,7 +322,7 @@ def _unusual_texts(residues: Sequence[str]) -> Iterator[int]:
             if (
                 ("L" not in text and suspect(text))
                 or text[:3] in CODES
-                or len(text) < PEPTIDE
+                or len(text) <= LONGEST_WORD
                 or not (is_clean or (len(text) <= MAX_RESIDUES and _CLEAN.fullmatch(text)))
             ):
                 yield position
