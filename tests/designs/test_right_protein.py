@@ -89,6 +89,25 @@ def test_boltzgen_with_several_designed_chains_gives_all_of_them():
     assert sequences.report.scores == {"design_ptm": True}
 
 
+@pytest.mark.parametrize(
+    ("titles", "choices"),
+    [
+        ("name,binder,cochain", {"sequence_column": "binder,cochain"}),
+        ("id,designed_chain_sequence_1,designed_chain_sequence_2", {}),
+    ],
+)
+def test_a_row_without_its_first_chain_has_no_chain_of_a_number(titles, choices):
+    rows = [f"d{number},{binder},{binder[::-1]}" for number, binder in enumerate(BINDERS[:2])]
+    text = table(titles, *rows, f"x,,{BINDERS[2]}")
+    for chain in ("1", "2", "1,2"):
+        message = refused(text, chain=chain, **choices)
+        assert f"line 4: sequence 'x' has no {titles.split(',')[1]}" in message
+    assert residues(read(text, **choices))[2] == BINDERS[2]
+    behind = table(titles, *rows, f"x,{BINDERS[2]},")
+    assert residues(read(behind, chain="1", **choices)) == [*BINDERS[:3]]
+    assert "'x' has 1 chain, and --chain is 2" in refused(behind, chain="2", **choices)
+
+
 def test_nearly_boltzgen_is_said_to_be_that():
     message = refused(table("id,designed_sequence,sequence", f"x,GFNIKDTYIHWVR,{HEAVY}"))
     assert "designed_sequence holds the designed residues only" in message
