@@ -220,15 +220,16 @@ def _text_rows(
 ) -> Table:
     titles, delimiter = header
     position = _Position()
-    rows = _parse_rows(make_reader(position.feed(_skip_lines(lines, height)), delimiter), position, delimiter)
+    reader = make_reader(position.feed(_skip_lines(lines, height)), delimiter)
+    rows = _parse_rows(reader, position, delimiter, len(titles))
     return _make_table(titles, line, delimiter, rows, notes)
 
 
 class _Position:
-    """The line on which the current row starts; a quoted cell may span several."""
+    """The first and the last line of the current row; a quoted cell may span several."""
 
     def __init__(self) -> None:
-        self.line = 0
+        self.line = self.last = 0
         self.fresh = True
 
     def feed(self, lines: Iterable[Block]) -> Iterator[str]:
@@ -236,11 +237,12 @@ class _Position:
             for number, line in enumerate(block, first):
                 if self.fresh:
                     self.line, self.fresh = number, False
+                self.last = number
                 yield line + "\n"
 
 
-def _parse_rows(table: Iterator[list[str]], position: _Position, delimiter: str) -> Iterator[Row]:
-    """UnreadableFile for broken quoting, after which no row can be trusted."""
+def _parse_rows(table: Iterator[list[str]], position: _Position, delimiter: str, width: int) -> Iterator[Row]:
+    """UnreadableFile for broken quoting, after which no row can be trusted, and for a cell that may hold rows."""
     while True:
         position.fresh = True
         try:
@@ -252,7 +254,28 @@ def _parse_rows(table: Iterator[list[str]], position: _Position, delimiter: str)
             ) from None
         if cells is None:
             return
+        if position.last > position.line and _may_hold_rows(cells, delimiter, width):
+            raise UnreadableFile(
+                f"a cell between quotes goes on to line {position.last}, and may hold the rows between them: close its quotes, or write "
+                "its text in one line",
+                position.line,
+            )
         yield position.line, [cell.strip() for cell in cells]
+
+
+def _may_hold_rows(cells: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether the lines of one row may be rows, between a quote in the first one and another in the last one."""
+    if delimiter == "\t":  # which nobody writes into a cell
+        return any("\n" in cell and delimiter in cell for cell in cells)
+    inside = [line for cell in cells for line in cell.split("\n")[1:-1]]
+    lines = delimiter.join(cells).split("\n")
+    return any(_is_row(line, delimiter, width) for line in inside) or all(
+        _is_row(line, delimiter, width) for line in lines
+    )
+
+
+def _is_row(line: str, delimiter: str, width: int) -> bool:
+    return line.count(delimiter) == width - 1
 
 
 def sheet_table(sheets: Iterable[Sheet], accepts: Accepts, notes: list[str] | None = None) -> Table:
