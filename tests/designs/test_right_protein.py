@@ -461,6 +461,41 @@ def test_chains_of_a_complex_are_no_designs_until_one_is_named(kind):
     assert "no chain 'Z'" in refused(COMPLEXES[kind], chain="Z")
 
 
+def jobs(*names: str) -> str:
+    """Jobs of AlphaFold 3: the target as chain B of each, and a binder of its own as chain A."""
+    return json.dumps(
+        [
+            {
+                "name": name,
+                "sequences": [
+                    {"protein": {"id": "A", "sequence": binder}},
+                    {"protein": {"id": "B", "sequence": PDL1}},
+                ],
+            }
+            for name, binder in zip(names, BINDERS, strict=False)
+        ],
+        indent=1,
+    )
+
+
+def entries(*names: str) -> str:
+    chains = ((name, binder) for name, binder in zip(names, BINDERS, strict=False))
+    return "".join(
+        fasta((f"{name}_1|Chain A|x|y", binder), (f"{name}_2|Chain B|x|y", PDL1)) for name, binder in chains
+    )
+
+
+@pytest.mark.parametrize("chain", ["A", "B", "1", "A,B"])
+@pytest.mark.parametrize(
+    ("write", "name", "line"), [(jobs, "x", 1), (entries, "1ABC", 5)], ids=["AlphaFold 3", "PDB"]
+)
+def test_two_complexes_of_one_name_are_refused(write, name, line, chain):
+    message = refused(write(name, name), chain=chain)
+    assert f"line {line}: " in message
+    assert f"two chains 'A' of '{name}' have different residues" in message
+    assert residues(read(write(name, "2DEF"), chain="A")) == [*BINDERS[:2]]
+
+
 def test_names_that_only_look_like_chains_are_designs():
     for names in (("1001_a", "1001_b"), ("2abc_1", "2abc_2"), ("7XYZ_A", "6XYZ_A")):
         assert len(read(fasta(*zip(names, BINDERS, strict=False)))) == 2
