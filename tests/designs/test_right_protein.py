@@ -145,26 +145,60 @@ def test_a_later_row_may_be_the_first_that_differs():
     assert "line 302: the columns" in refused(table("name,sequence,aa_seq", *rows))
 
 
-@pytest.mark.parametrize("title", ["binder", "VH"])
 @pytest.mark.parametrize("absent", ["", "NA"])
-def test_a_second_column_of_sequences_may_begin_far_down(title, absent):
+def test_a_second_column_of_sequences_may_begin_far_down(absent):
     """As in two producers' tables behind each other."""
     text = table(
-        f"name,sequence,{title}",
+        "name,sequence,binder",
         *(f"d{number},{changed(PDL1, 6, number)},{absent}" for number in range(205)),
         f"last,{BINDERS[0]},{BINDERS[1]}",
     )
-    assert f"line 207: the columns 'sequence' (57 letters) and '{title}'" in refused(text)
+    assert "line 207: the columns 'sequence' (57 letters) and 'binder'" in refused(text)
     assert len(read(text, sequence_column="sequence")) == 206
     agreeing = text.replace(f",{BINDERS[1]}", f",{BINDERS[0]}")
     assert len(read(agreeing)) == 206
-    assert read(agreeing).report.other_sequences == (title,)
+    assert read(agreeing).report.other_sequences == ("binder",)
 
 
 def test_a_chain_of_the_metadata_may_be_the_first_that_is_no_part_far_down():
     rows = [f"d{number},{BINDERS[0]}{'A' * number},{BINDERS[0]}" for number in range(205)]
     assert len(read(table("name,sequence,VH", *rows))) == 205
-    assert "line 207: the columns" in refused(table("name,sequence,VH", *rows, f"last,{PDL1},{BINDERS[0]}"))
+    text = table("name,sequence,VH", *rows, f"last,{PDL1},{BINDERS[0]}")
+    for choices in ({}, {"sequence_column": "sequence"}):
+        assert "line 207, sequence 'last': VH (57 letters) is no part of" in refused(text, **choices)
+
+
+SCFV_ROWS = (
+    (f"{HEAVY}{'GGGGS' * 3}{LIGHT}", HEAVY, LIGHT),
+    (f"{OTHER_HEAVY}{'GGGGS' * 3}{LIGHT[:-1]}R", OTHER_HEAVY, f"{LIGHT[:-1]}R"),
+)
+
+
+@pytest.mark.parametrize("choices", [{}, {"sequence_column": "sequence"}, {"as_is": True}])
+@pytest.mark.parametrize(
+    ("titles", "end"), [("name,sequence,vh,vl,type", "ScFv"), ("name,sequence,VH,VL,note", "x")]
+)
+def test_domains_of_another_row_are_not_sent(titles, end, choices):
+    (one, vh, vl), (other, other_vh, other_vl) = SCFV_ROWS
+    right = table(titles, f"a,{one},{vh},{vl},{end}", f"b,{other},{other_vh},{other_vl},{end}")
+    assert [item.metadata["VH"] for item in read(right, **choices).items] == [vh, other_vh]
+    message = refused(
+        table(titles, f"a,{one},{other_vh},{vl},{end}", f"b,{other},{other_vh},{vl},{end}"), **choices
+    )
+    assert "line 2, sequence 'a': VH (121 letters) is no part of the sequence" in message
+    assert "line 3, sequence 'b': VL (107 letters) is no part of the sequence" in message
+    assert "sequence 'b': VH" not in message
+
+
+def test_domains_are_compared_with_the_chain_that_is_taken():
+    one, vh, vl = SCFV_ROWS[0]
+    text = table("name,sequence,vh,vl", f"a,{one}:{PDL1},{vh},{vl}")
+    assert residues(read(text, chain="1")) == [one]
+    assert "VH (120 letters) is no part of the sequence (114 letters)" in refused(text, chain="2")
+    fused = table("name,sequence,type,vh,vl", f"a,{PDL1}{one},ScFv,{vh},{vl}")
+    assert residues(read(fused, chain="2", target_sequence=PDL1)) == [one]
+    cut_domain = fused.replace(f",{vh},", f",{PDL1[-9:]}{vh},")
+    assert "VH (129 letters) is no part of" in refused(cut_domain, chain="2", target_sequence=PDL1)
 
 
 def test_a_column_of_the_target_may_begin_far_down():

@@ -30,6 +30,7 @@ from prefect_assay.service.words import listed, many
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
 MAX_RESIDUES: Final = 100_000
 FAB: Final = "FAB"
+_DOMAINS: Final = ("VH", "VL")
 _LAST: Final = 2**63  # what concerns the whole source is listed behind its lines
 KEPT: Final = 50  # a binary file or a wrong column must not end in a million lines
 _LETTERS: Final = "".join(sorted(AMINO_ACIDS))
@@ -186,6 +187,7 @@ def check_rows(rows: Rows, source: str, errors: SourceErrors, *, as_protein: boo
     """
     _check_letters(rows, errors, as_protein=as_protein)
     _check_names(rows, errors)
+    _check_domains(rows, errors)
     if (
         not rows.controls
         and not rows.metadata
@@ -285,6 +287,22 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
             f"{many(len(lower), 'design is', 'designs are')} written in lower case, and read as the same residues in upper case{names}"
         )
     _refuse_short_chains(rows, short, errors)
+
+
+def _check_domains(rows: Rows, errors: SourceErrors) -> None:
+    """VH and VL go out with the sequence, so that they must be parts of it."""
+    for position, metadata in rows.metadata.items():
+        residues = rows.residues[position]
+        for title in _DOMAINS:
+            cell = metadata.get(title, "")
+            domain = "".join(cell.split()).upper().removesuffix(STOP)
+            if residues and domain not in residues and not judge_chain(cell):
+                errors.add(
+                    f"{title} ({many(len(domain), 'letter')}) is no part of the sequence ({many(len(residues), 'letter')}), and is sent with it: correct "
+                    f"the row, rename the column {title}, or order that column with --sequence-column (in a form: sequence_column)",
+                    line=rows.lines[position],
+                    name=rows.names[position],
+                )
 
 
 def _check_names(rows: Rows, errors: SourceErrors) -> None:
