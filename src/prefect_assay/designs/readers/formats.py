@@ -242,11 +242,6 @@ class _Reader:
         self._parent = (
             producer if producer and producer.parent_of and not keys & {"parent", "parents"} else None
         )
-        self._copied = None
-        if producer and producer.parent and not keys & {"parent", "parents"}:
-            self._copied = table.titles[
-                [key_of(title) for title in table.titles].index(key_of(producer.parent))
-            ]
         self._method = producer.method if producer and METHOD not in keys else None
         self._run = next(
             (index for index, title in enumerate(table.titles) if key_of(title) in map(key_of, RUNS)), None
@@ -263,13 +258,13 @@ class _Reader:
         self._without: dict[int, list[str]] = {}  # names of designs without a chain, by its column
         titles = tuple(title for _, title in header.others)
         added = ((METHOD, self._method),) if self._method else ()
-        parents = PARENT_COLUMNS[1] if self._parent or self._copied else None
-        rows.unpack = partial(_unpack_columns, titles, added, parents, self._copied)
+        parents = PARENT_COLUMNS[1] if self._parent else None
+        rows.unpack = partial(_unpack_columns, titles, added, parents)
 
     def roles(self) -> dict[str, str]:
         """The columns of parent and method, for the report."""
         keys = {key_of(title): title for title in self._titles}
-        parent = "part of the name" if self._parent else self._copied
+        parent = "part of the name" if self._parent else None
         titles_by_role = {
             "parent": parent or next((keys[key] for key in PARENT_COLUMNS if key in keys), None),
             "method": keys.get(METHOD) or (f"{self._method}, by the columns" if self._method else None),
@@ -425,19 +420,16 @@ def _unpack_columns(
     titles: tuple[str, ...],
     added: tuple[tuple[str, str], ...],
     parent: str | None,
-    copied: str | None,
     extra: str,
 ) -> dict[str, str]:
     """The designer's columns of one row, without empty cells, and those that the producer's rule adds.
 
-    The parent is the cell of the column `copied`, or the last cell.
+    The parent is the last cell.
     """
     cells = extra.split(_UNIT)
     attributes = {title: cell for title, cell in zip(titles, cells, strict=False) if _is_filled(cell)}
-    if parent and (
-        value := attributes.get(copied) if copied else cells[-1] if len(cells) > len(titles) else None
-    ):
-        attributes[parent] = value
+    if parent and len(cells) > len(titles) and cells[-1]:
+        attributes[parent] = cells[-1]
     attributes.update(added)
     return attributes
 
