@@ -44,7 +44,8 @@ class Table:
     """A header and the rows below it, which are read once, as they are asked for.
 
     `parts` has the lines of repeated headers above rows that were read, `notes` what was read in a special way: both grow
-    with the rows. `delimiter` is None for a workbook and a Parquet file.
+    with the rows. `first_width` is the number of cells of the first row, once that is read. `delimiter` is None for a
+    workbook and a Parquet file.
     """
 
     titles: tuple[str, ...]
@@ -53,19 +54,23 @@ class Table:
     rows: Iterator[Row]
     parts: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    first_width: int = 0
 
     def misfit(self, cells: Sequence[str]) -> str | None:
         """What is wrong with the number of a row's cells."""
         width = len(self.titles)
         if self.delimiter == SPACE and len([cell for cell in cells if cell]) < width:
             return f"{len(cells)} words under {width} columns; write 'nan' for an empty cell, or save the table as CSV"
-        if len(cells) > width and any(cells[width:]):
+        # A delimiter at the end of every row is a habit of writers; at the end of one, the cells may be out of place.
+        is_usual = self.delimiter in {None, SPACE} or len(cells) == self.first_width
+        if len(cells) > width and (any(cells[width:]) or not is_usual):
             quote = (
                 f"; quote cells that contain {self.delimiter!r}"
                 if self.delimiter
                 else "; give each column a title"
             )
-            return f"{len(cells)} cells under {width} columns{quote}"
+            remove = "" if any(cells[width:]) else ", or remove the empty ones at the end"
+            return f"{len(cells)} cells under {width} columns{quote}{remove}"
         return None
 
 
@@ -375,6 +380,7 @@ def _clean_rows(table: Table, rows: Iterator[Row]) -> Iterator[Row]:
     for line, cells in itertools.chain(sample, rows):
         if not any(cells):
             continue
+        table.first_width = table.first_width or len(cells)
         if named < len(cells) and cells[named] in words and _is_header(cells, header, words, line):
             parts.append(line)
             continue
