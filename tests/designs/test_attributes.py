@@ -61,6 +61,18 @@ def test_a_table_of_two_hundred_columns_is_kept_as_it_is():
     assert "Sequence" not in kept.by_design[first]
 
 
+def test_designs_of_rfdiffusion_in_colab_have_their_backbone_as_parent():
+    rows = ("design,n,mpnn,plddt,seq", "0,0,1.2,0.9,ACD", "0,1,1.1,0.8,EFG", "12,0,1.0,0.7,GHI")
+    sequences = read_sequences("d.csv", text="\n".join(rows))
+    assert [(item.name, item.attributes["parent"]) for item in sequences.items] == [
+        ("0_0", "0"), ("0_1", "0"), ("12_0", "12")
+    ]  # fmt: skip
+    assert sequences.report.columns["parent"] == "part of the name"
+    written = read_sequences("d.csv", text="\n".join((f"{rows[0]},parent", f"{rows[1]},bb7")))
+    assert written.items[0].attributes["parent"] == "bb7"
+    assert written.report.columns["parent"] == "parent"
+
+
 def test_columns_that_do_not_fit_are_left_out_whole_and_named():
     structure = "HHEE" * 100
     sequences = designs(

@@ -361,6 +361,36 @@ def test_rows_of_a_column_of_chains_are_joined_or_taken():
     assert (first.name, first.aa_string, first.attributes["id"]) == ("d0_A", BINDERS[0], "A0")
 
 
+AIRR = "sequence_id,sequence,sequence_aa,locus,cell_id"
+
+
+def airr_row(sample: str, cell: str, chain: str) -> str:
+    locus = "IGH" if chain in HEAVY else "IGK"
+    return f"{sample}_{cell}_{locus},ACGT,{chain},{locus},{cell}"
+
+
+@pytest.mark.parametrize(
+    "title", ["sample_id", "Donor", "subject_id", "library", "repertoire_id", "run", None]
+)
+def test_a_barcode_is_of_one_cell_in_each_sample(title):
+    def airr(*rows: tuple[str, str, str]) -> str:
+        if title is not None:
+            return table(f"{AIRR},{title}", *(f"{airr_row(*row)},{row[0]}" for row in rows))
+        parts = [[airr_row(*row) for row in rows if row[0] == sample] for sample in ("S1", "S2")]
+        return table(AIRR, *parts[0], AIRR, *parts[1])
+
+    pairs = [("S1", "AAAC-1", HEAVY[0]), ("S1", "AAAC-1", LIGHT[0])]
+    halves = [("S1", "GGTT-1", HEAVY[1]), ("S2", "GGTT-1", LIGHT[2])]
+    assert "this is one chain of an antibody without the other" in asked(airr(*pairs, *halves))
+    whole = [("S1", "GGTT-1", LIGHT[1]), ("S2", "GGTT-1", HEAVY[2])]
+    one, other = ("S1", "S2") if title is not None else ("run1", "run2")
+    assert {item.name: item.aa_string for item in read(airr(*pairs, *halves, *whole)).items} == {
+        "AAAC-1": f"{HEAVY[0]}:{LIGHT[0]}",
+        f"{one}_GGTT-1": f"{HEAVY[1]}:{LIGHT[1]}",
+        f"{other}_GGTT-1": f"{HEAVY[2]}:{LIGHT[2]}",
+    }
+
+
 def pairs_table(titles: str, *, behind: str = "", name: str = "ab{}") -> str:
     rows = (f"{name.format(index)},{HEAVY[index]},{LIGHT[index]}{behind}" for index in range(3))
     return table(titles, *rows)

@@ -77,9 +77,14 @@ def wrapped(residues: str, width: int) -> str:
 
 
 def read_or_explain(text: str, written: list[tuple[str, str]]) -> None:
-    """Names that are equal in another Unicode form, DNA, and NA are the only reasons not to read it back, if shared parts are kept."""
+    """Equal names in another Unicode form, DNA, NA, and a label beside a chain are the only reasons not to read it back as it is."""
     read, findings = outcome(text=text, reading=ReadingOptions(as_is=True))
-    reasons = ("differs only in case", "these are nucleotides", "for a missing value")
+    reasons = (
+        "differs only in case",
+        "these are nucleotides",
+        "for a missing value",
+        "is it the label of a chain?",
+    )
     assert all(any(reason in finding for reason in reasons) for finding in findings)
     if not findings:
         assert [s.aa_string for s in read.items] == [residues for _, residues in written]

@@ -181,6 +181,23 @@ def test_findings(text, message):
     assert message in problem
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_a_row_with_a_cell_too_many_is_an_error_where_the_last_is_empty(delimiter):
+    """As an unquoted delimiter in a note leaves it."""
+    head, row = "name,note,sequence,motif\nd1,ok,MKVLAAGIC,", "d2,good, PEPTIDEKAC,MKVLAAGIH,"
+    message = finding(f"{head}\n{row}\n".replace(",", delimiter))
+    assert (
+        f"line 3: 5 cells under 4 columns; quote cells that contain {delimiter!r}, or remove the empty"
+        in message
+    )
+
+
+def test_a_delimiter_at_the_end_of_every_row_adds_no_cell():
+    rows = "name,sequence\na,ACD,\nb,EFG,\n\nc,GHI\n"
+    assert [item.aa_string for item in read(rows).items] == ["ACD", "EFG", "GHI"]
+    assert "line 4: 3 cells under 2 columns" in finding("name,sequence\na,ACD\n,,\nb,EFG,\n")
+
+
 def test_rows_keep_their_line_numbers_behind_cells_with_line_ends():
     assert "line 5, sequence" in finding('name,sequence,note\na,ACD,"x\ny\nz"\nb,ACX,\n')
 

@@ -89,6 +89,25 @@ def test_boltzgen_with_several_designed_chains_gives_all_of_them():
     assert sequences.report.scores == {"design_ptm": True}
 
 
+@pytest.mark.parametrize(
+    ("titles", "choices"),
+    [
+        ("name,binder,cochain", {"sequence_column": "binder,cochain"}),
+        ("id,designed_chain_sequence_1,designed_chain_sequence_2", {}),
+    ],
+)
+def test_a_row_without_its_first_chain_has_no_chain_of_a_number(titles, choices):
+    rows = [f"d{number},{binder},{binder[::-1]}" for number, binder in enumerate(BINDERS[:2])]
+    text = table(titles, *rows, f"x,,{BINDERS[2]}")
+    for chain in ("1", "2", "1,2"):
+        message = refused(text, chain=chain, **choices)
+        assert f"line 4: sequence 'x' has no {titles.split(',')[1]}" in message
+    assert residues(read(text, **choices))[2] == BINDERS[2]
+    behind = table(titles, *rows, f"x,{BINDERS[2]},")
+    assert residues(read(behind, chain="1", **choices)) == [*BINDERS[:3]]
+    assert "'x' has 1 chain, and --chain is 2" in refused(behind, chain="2", **choices)
+
+
 def test_nearly_boltzgen_is_said_to_be_that():
     message = refused(table("id,designed_sequence,sequence", f"x,GFNIKDTYIHWVR,{HEAVY}"))
     assert "designed_sequence holds the designed residues only" in message
@@ -126,26 +145,60 @@ def test_a_later_row_may_be_the_first_that_differs():
     assert "line 302: the columns" in refused(table("name,sequence,aa_seq", *rows))
 
 
-@pytest.mark.parametrize("title", ["binder", "VH"])
 @pytest.mark.parametrize("absent", ["", "NA"])
-def test_a_second_column_of_sequences_may_begin_far_down(title, absent):
+def test_a_second_column_of_sequences_may_begin_far_down(absent):
     """As in two producers' tables behind each other."""
     text = table(
-        f"name,sequence,{title}",
+        "name,sequence,binder",
         *(f"d{number},{changed(PDL1, 6, number)},{absent}" for number in range(205)),
         f"last,{BINDERS[0]},{BINDERS[1]}",
     )
-    assert f"line 207: the columns 'sequence' (57 letters) and '{title}'" in refused(text)
+    assert "line 207: the columns 'sequence' (57 letters) and 'binder'" in refused(text)
     assert len(read(text, sequence_column="sequence")) == 206
     agreeing = text.replace(f",{BINDERS[1]}", f",{BINDERS[0]}")
     assert len(read(agreeing)) == 206
-    assert read(agreeing).report.other_sequences == (title,)
+    assert read(agreeing).report.other_sequences == ("binder",)
 
 
 def test_a_chain_of_the_metadata_may_be_the_first_that_is_no_part_far_down():
     rows = [f"d{number},{BINDERS[0]}{'A' * number},{BINDERS[0]}" for number in range(205)]
     assert len(read(table("name,sequence,VH", *rows))) == 205
-    assert "line 207: the columns" in refused(table("name,sequence,VH", *rows, f"last,{PDL1},{BINDERS[0]}"))
+    text = table("name,sequence,VH", *rows, f"last,{PDL1},{BINDERS[0]}")
+    for choices in ({}, {"sequence_column": "sequence"}):
+        assert "line 207, sequence 'last': VH (57 letters) is no part of" in refused(text, **choices)
+
+
+SCFV_ROWS = (
+    (f"{HEAVY}{'GGGGS' * 3}{LIGHT}", HEAVY, LIGHT),
+    (f"{OTHER_HEAVY}{'GGGGS' * 3}{LIGHT[:-1]}R", OTHER_HEAVY, f"{LIGHT[:-1]}R"),
+)
+
+
+@pytest.mark.parametrize("choices", [{}, {"sequence_column": "sequence"}, {"as_is": True}])
+@pytest.mark.parametrize(
+    ("titles", "end"), [("name,sequence,vh,vl,type", "ScFv"), ("name,sequence,VH,VL,note", "x")]
+)
+def test_domains_of_another_row_are_not_sent(titles, end, choices):
+    (one, vh, vl), (other, other_vh, other_vl) = SCFV_ROWS
+    right = table(titles, f"a,{one},{vh},{vl},{end}", f"b,{other},{other_vh},{other_vl},{end}")
+    assert [item.metadata["VH"] for item in read(right, **choices).items] == [vh, other_vh]
+    message = refused(
+        table(titles, f"a,{one},{other_vh},{vl},{end}", f"b,{other},{other_vh},{vl},{end}"), **choices
+    )
+    assert "line 2, sequence 'a': VH (121 letters) is no part of the sequence" in message
+    assert "line 3, sequence 'b': VL (107 letters) is no part of the sequence" in message
+    assert "sequence 'b': VH" not in message
+
+
+def test_domains_are_compared_with_the_chain_that_is_taken():
+    one, vh, vl = SCFV_ROWS[0]
+    text = table("name,sequence,vh,vl", f"a,{one}:{PDL1},{vh},{vl}")
+    assert residues(read(text, chain="1")) == [one]
+    assert "VH (120 letters) is no part of the sequence (114 letters)" in refused(text, chain="2")
+    fused = table("name,sequence,type,vh,vl", f"a,{PDL1}{one},ScFv,{vh},{vl}")
+    assert residues(read(fused, chain="2", target_sequence=PDL1)) == [one]
+    cut_domain = fused.replace(f",{vh},", f",{PDL1[-9:]}{vh},")
+    assert "VH (129 letters) is no part of" in refused(cut_domain, chain="2", target_sequence=PDL1)
 
 
 def test_a_column_of_the_target_may_begin_far_down():
@@ -242,12 +295,53 @@ def test_one_chain_is_taken_and_the_target_left(kind, chain):
         assert residues(read(text, chain=chain)) == binders
 
 
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("label", ["A", "H", "GK", "TARGET"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_label_of_a_chain_is_no_chain(number, label, is_first):
+    pairs = [(label, binder) if is_first else (binder, label) for binder in BINDERS[:number]]
+    text = designs(*map(":".join, pairs))
+    message = refused(text)
+    assert "line 1, sequence 'd1'" in message
+    assert f"ordered as '{label}*'" in message
+    assert residues(read(text, chain="2" if is_first else "1")) == [*BINDERS[:number]]
+
+
+def test_a_short_chain_that_all_share_is_asked_about():
+    text = designs(*(f"GSWKE:{binder}" for binder in BINDERS))
+    assert "chain 1 is the same in all 4 designs (GSWKE): is it the target? --chain 2" in refused(text)
+    assert residues(read(text, chain="2")) == [*BINDERS]
+    peptide = designs(f"GS*:{BINDERS[0]}", f"KE*:{BINDERS[1]}")
+    assert residues(read(peptide)) == [f"GS:{BINDERS[0]}", f"KE:{BINDERS[1]}"]
+
+
 def test_a_beginning_is_not_cut_where_the_first_residue_of_the_designs_may_be_shared_too():
     """All of these designs begin with S: only the target's sequence says where it ends."""
     binders = [f"S{binder}" for binder in BINDERS]
     text = designs(*(PDL1 + binder for binder in binders))
     assert "in addition to --target-sequence" in refused(text, chain="2")
     assert residues(read(text, chain="2", target_sequence=PDL1)) == binders
+
+
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("start", ["M", "MGSSHHHHHHSSG"])
+def test_a_start_or_a_tag_before_the_target_is_no_design(start, number):
+    starts = [start, f"{start}A", f"{start}S"][:number]
+    text = designs(*(first + PDL1 + binder for first, binder in zip(starts, BINDERS, strict=False)))
+    assert "--chain 3 (in a form: chain) orders the rest" in refused(text, target_sequence=PDL1)
+    message = refused(text, target_sequence=PDL1, chain="1")
+    assert f"part 1 of sequence 'd1' has {len(start)} residue" in message
+    assert "part 3 has 57: --chain 3" in message
+    assert residues(read(text, target_sequence=PDL1, chain="3")) == [*BINDERS[:number]]
+    assert residues(read(text, target_sequence=PDL1, chain="1", as_is=True)) == starts
+
+
+def test_a_tag_behind_the_binder_is_not_named():
+    text = designs(*(f"{binder}{PDL1}LEHHHHHH" for binder in BINDERS))
+    assert "--chain 1 (in a form: chain) orders the rest" in refused(text, target_sequence=PDL1)
+    assert "part 3 of sequence 'd1' has 8 residues" in refused(text, target_sequence=PDL1, chain="3")
+    peptides = designs(*(f"{binder[:20]}{PDL1}" for binder in BINDERS))
+    assert residues(read(peptides, target_sequence=PDL1, chain="1")) == [binder[:20] for binder in BINDERS]
 
 
 def test_the_shared_chain_itself_is_no_choice():
@@ -399,6 +493,41 @@ def test_chains_of_a_complex_are_no_designs_until_one_is_named(kind):
     assert residues(sequences) == [BINDERS[0]]
     assert sequences.report.left_out_count >= 1
     assert "no chain 'Z'" in refused(COMPLEXES[kind], chain="Z")
+
+
+def jobs(*names: str) -> str:
+    """Jobs of AlphaFold 3: the target as chain B of each, and a binder of its own as chain A."""
+    return json.dumps(
+        [
+            {
+                "name": name,
+                "sequences": [
+                    {"protein": {"id": "A", "sequence": binder}},
+                    {"protein": {"id": "B", "sequence": PDL1}},
+                ],
+            }
+            for name, binder in zip(names, BINDERS, strict=False)
+        ],
+        indent=1,
+    )
+
+
+def entries(*names: str) -> str:
+    chains = ((name, binder) for name, binder in zip(names, BINDERS, strict=False))
+    return "".join(
+        fasta((f"{name}_1|Chain A|x|y", binder), (f"{name}_2|Chain B|x|y", PDL1)) for name, binder in chains
+    )
+
+
+@pytest.mark.parametrize("chain", ["A", "B", "1", "A,B"])
+@pytest.mark.parametrize(
+    ("write", "name", "line"), [(jobs, "x", 1), (entries, "1ABC", 5)], ids=["AlphaFold 3", "PDB"]
+)
+def test_two_complexes_of_one_name_are_refused(write, name, line, chain):
+    message = refused(write(name, name), chain=chain)
+    assert f"line {line}: " in message
+    assert f"two chains 'A' of '{name}' have different residues" in message
+    assert residues(read(write(name, "2DEF"), chain="A")) == [*BINDERS[:2]]
 
 
 def test_names_that_only_look_like_chains_are_designs():

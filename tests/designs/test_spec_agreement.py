@@ -18,7 +18,7 @@ def test_client_and_lab_judge_random_orders_alike():
 
 def test_what_is_read_from_a_file_is_never_refused():
     fuzz = SpecFuzz(seed=22)
-    text = "name,sequence,type,VH,VL,ch,cl,tag,control\na,mkv,ScFv,E,D,,,N,true\nb,GHI:KLM,FAB,,,x,y,,\nc,GHI:KLM,,,,,,C,\n"
+    text = "name,sequence,type,VH,VL,ch,cl,tag,control\na,mkv,ScFv,MK,V,,,N,true\nb,GHI:KLM,FAB,,,x,y,,\nc,GHI:KLM,,,,,,C,\n"
     assay = Assay(experiment_type="affinity", target=PRICED["id"])
     for batch in split_into_batches(read_sequences("designs", text=text), assay, per_experiment=2):
         request = CreateRequest(experiment_spec=ExperimentSpec.of(assay, batch, PRICED["id"]), name="x")

@@ -13,6 +13,7 @@ from prefect_assay.designs.doubt import (
     Doubts,
     Known,
     find_doubts,
+    find_longest_rest,
     pieces_of,
 )
 from prefect_assay.designs.options import ReadingOptions
@@ -209,7 +210,7 @@ def _cut_fused(
         pieces = [pieces_of(residues, target) for residues in pool.residues]
         what = "the target"
     elif doubts.shared_end:
-        end = doubts.shared_end
+        target = end = doubts.shared_end
         pieces = [
             [residues.removesuffix(end), end] if residues.endswith(end) else [residues]
             for residues in pool.residues
@@ -238,6 +239,8 @@ def _cut_fused(
                 )
             ]
         )
+    if not reading.as_is:
+        _refuse_tags(pool, pieces, part_number, target)
     chosen = [
         residues if index in pool.controls else parts[part_number - 1]
         for index, (residues, parts) in enumerate(zip(pool.residues, pieces, strict=True))
@@ -268,6 +271,24 @@ def _cut_fused(
         duplicate_extras=(*pool.duplicate_extras, *cut.duplicate_extras),
     )
     return cut, _find_doubts(cut, known, ())
+
+
+def _refuse_tags(pool: Pool, pieces: Sequence[Sequence[str]], number: int, target: str) -> None:
+    """Refuse a chosen part that is as short as a tag, where a longer part is not the target either."""
+    for index, parts in enumerate(pieces):
+        if index in pool.controls or len(parts[number - 1]) >= SHARED_FROM:
+            continue
+        length, longest = len(parts[number - 1]), find_longest_rest(parts, target)
+        if longest is not None and length < len(parts[longest - 1]):
+            raise InvalidSequences(
+                [
+                    (
+                        f"{pool.source}: part {number} of sequence {quoted(pool.names[index])} has {many(length, 'residue')}, as a start or a tag, and "
+                        f"part {longest} has {len(parts[longest - 1])}: {CHAIN.format(longest)} orders that one; {KEEP}, in addition to "
+                        f"--chain {number}, orders the short part"
+                    )
+                ]
+            )
 
 
 def _count_wanted_chains(reading: ReadingOptions) -> int:

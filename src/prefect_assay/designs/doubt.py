@@ -192,11 +192,14 @@ def _describe_place(design: str, target: str) -> str:
 
 
 def _other_chain(design: str, target: str) -> str:
-    """The number of the chain or piece that is not the target."""
-    pieces = pieces_of(design, target)
-    return next(
-        (str(index + 1) for index, piece in enumerate(pieces) if not find_target_in_chain(piece, target)), "N"
-    )
+    """The number of the chain or piece to order in place of the target, as the option takes it."""
+    return str(find_longest_rest(pieces_of(design, target), target) or "N")
+
+
+def find_longest_rest(pieces: Sequence[str], target: str) -> int | None:
+    """The number, from 1, of the longest chain or piece that is not the target: a shorter one may be a tag."""
+    rests = [number for number, piece in enumerate(pieces, 1) if not find_target_in_chain(piece, target)]
+    return max(rests, key=lambda number: len(pieces[number - 1]), default=None)
 
 
 def pieces_of(design: str, target: str) -> list[str]:
@@ -261,7 +264,7 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
             antibody = kind
             doubts.notes.append(f"{line}: a common {kind} chain")
             continue
-        if len(chain) < COMPARED_FROM:
+        if max(len(other) for chains in designs for other in chains) < COMPARED_FROM:
             doubts.notes.append(line)
             continue
         asked = True

@@ -138,6 +138,30 @@ def test_a_title_may_hold_a_line_end():
     assert (table.titles, list(table.rows)) == (("name", "KD (nM)"), [(3, ["a", "1"])])
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("titles", ["name,x,note", "name,note,x", "note,name,x"])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_quote_in_one_row_and_another_further_down_hold_no_rows(delimiter, titles, number):
+    notes = ["ok", '"good', *["y"] * number, 'bad"', "z"]
+    rows = [{"name": f"d{row}", "x": "1", "note": note} for row, note in enumerate(notes)]
+    lines = [titles, *(",".join(row[title] for title in titles.split(",")) for row in rows)]
+    data = "\n".join(lines).replace(",", delimiter).encode()
+    with pytest.raises(
+        UnreadableFile, match=f"goes on to line {4 + number}, and may hold the rows"
+    ) as caught:
+        list(read_table(data).rows)
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("note", ["x\ny", "x, y\nz", "x\ny, z", "x\ny; z\n, w\nv"])
+@pytest.mark.parametrize("titles", ["name,x,note", "name,note,x", "note,name,x"])
+def test_a_cell_may_have_several_lines(note, titles):
+    row = {"name": "d", "x": "1", "note": f'"{note}"'}
+    data = f"{titles}\n{','.join(row[title] for title in titles.split(','))}\n".encode()
+    ((_, read),) = read_table(data).rows
+    assert read == [row[title].strip('"') for title in titles.split(",")]
+
+
 def test_a_repeated_header_starts_another_part():
     table = read_table(b"name,x\na,1\nname,x\nb,2\n")
     assert (list(table.rows), table.parts) == ([(2, ["a", "1"]), (4, ["b", "2"])], [3])

@@ -10,6 +10,7 @@ from prefect_assay.designs.doubt import KEEP, pick_evenly
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.parts import MOTIFS, variable_domains
 from prefect_assay.designs.readers.chain_labels import Side, find_label
+from prefect_assay.designs.readers.columns import RUNS
 from prefect_assay.designs.readers.complexes import CHOOSE
 from prefect_assay.designs.readers.records import Rows
 from prefect_assay.designs.tables import key_of
@@ -23,6 +24,10 @@ _MOSTLY_ANTIBODIES: Final = 0.6  # of the records: a target for each pair leaves
 _LISTED: Final = 3
 _CELL_TITLES: Final = frozenset(
     map(key_of, ("cell id", "barcode", "pair id", "antibody", "antibody id", "antibody name", "mab"))
+)
+# Where a cell is from: each sample has barcodes of its own, which are also those of other samples.
+_SAMPLE_TITLES: Final = frozenset(
+    map(key_of, ("sample", "sample id", "donor", "subject id", "repertoire id", *RUNS))
 )
 _PRODUCTIVE: Final = "productive"
 _FALSE: Final = frozenset({"f", "false", "0", "no"})
@@ -143,12 +148,21 @@ def _find_pairs(
 
 
 def _stems_by_cell(columns: Columns) -> dict[int, str]:
-    """The cell or antibody of each row, by a column such as `cell_id`."""
+    """The cell or antibody of each row, by a column such as `cell_id`; behind its sample where several have it."""
     title = columns.find(_CELL_TITLES)
     if title is None:
         return {}
+    sample_titles = [item for item in columns.titles if key_of(item) in _SAMPLE_TITLES]
+    samples = [
+        "".join(f"{cells[item].strip()}_" for item in sample_titles if item in cells)
+        for cells in columns.cells
+    ]
+    cells_of_rows = [cells.get(title, "").strip() for cells in columns.cells]
+    counts = Counter(cell for cell, _ in {*zip(cells_of_rows, samples, strict=True)})
     return {
-        index: value for index, cells in enumerate(columns.cells) if (value := cells.get(title, "").strip())
+        index: f"{sample}{cell}" if counts[cell] > 1 else cell
+        for index, (cell, sample) in enumerate(zip(cells_of_rows, samples, strict=True))
+        if cell
     }
 
 

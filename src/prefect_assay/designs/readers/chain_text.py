@@ -18,16 +18,17 @@ STOP: Final = "*"
 # What programs write for an empty cell. In a column of chains the chain is missing; as a whole sequence it is an error.
 MISSING_WORDS: Final = frozenset({"", "na", "nan", "n/a", "none", "null", "<na>"})
 _WORDS = re.compile(
-    "absent|asis|await|awaiting|binder|blank|canceled|cancelled|chain|control|dead|delayed|deleted|design|"
+    "absent|antigen|asis|await|awaiting|binder|blank|canceled|cancelled|chain|control|dead|delayed|deleted|design|"
     "designed|discarded|ditto|done|draft|dropped|dummy|empty|error|example|excluded|fail|failed|failure|"
     "false|fill|filler|filtered|hc|heavy|hidden|ibid|idem|inactive|invalid|lacking|lc|ligand|light|linker|"
     "lost|mask|masked|missing|mutant|name|native|nd|needed|negative|nil|no|none|normal|notapplicable|"
     "notavailable|notdetermined|notfound|ok|omitted|open|ordered|original|padding|parent|pending|peptide|"
     "placeholder|planned|positive|protein|ref|reference|rejected|removed|repeat|same|sameas|samesequence|"
-    "scaffold|see|seq|sequence|skip|skipped|tba|tbc|tbd|template|test|testing|todo|true|unavailable|"
+    "scaffold|see|seq|sequence|skip|skipped|target|tba|tbc|tbd|template|test|testing|todo|true|unavailable|"
     "undefined|unfilled|unknown|unnamed|untested|value|variant|vh|vhh|vk|vl|waiting|wildtype|withdrawn|wt|"
     "xxx|yes"
 )
+LONGEST_WORD: Final = max(map(len, _WORDS.pattern.split("|")))  # letters; a longer text is no such word
 _CODE: Final = (
     "ALA|ARG|ASN|ASP|CYS|GLN|GLU|GLY|HIS|ILE|LEU|LYS|MET|PHE|PRO|SER|THR|TRP|TYR|VAL|SEC|PYL|ASX|GLX|XAA|UNK"
 )

@@ -350,7 +350,9 @@ class Beside:
         self.titles.append(self._titles[index])
         if key in _TARGETS:
             self.targets.append(index)
-        is_decided = self._header.chosen or self._header.producer or _OTHER.search(key)
+        # These go out with the sequence: `check_rows` compares them with what is sent.
+        is_domain = index in {self._header.optional.get(field) for field in ("VH", "VL")}
+        is_decided = self._header.chosen or self._header.producer or _OTHER.search(key) or is_domain
         if not (is_decided or all(is_nucleotides(cell.upper()) for cell in cells)):
             self.rivals.append(index)
         return True

@@ -17,6 +17,7 @@ import yaml  # type: ignore[import-untyped]
 
 from prefect_assay.designs.readers.records import Rows
 from prefect_assay.designs.tables import UnreadableFile
+from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed
 
@@ -118,6 +119,7 @@ def take_named_chains(rows: Rows, file_kind: str, chains: Sequence[Chain], chain
     by_entry: defaultdict[str, list[Chain]] = defaultdict(list)
     for chain in chains:
         by_entry[chain.entry].append(chain)
+    _refuse_repeated(file_kind, by_entry)
     columns_before = (rows.extras[:], rows.controls, rows.metadata, rows.read.mutations[:])
     rows.keep([])
     for entry, parts in by_entry.items():
@@ -150,6 +152,20 @@ def take_named_chains(rows: Rows, file_kind: str, chains: Sequence[Chain], chain
     rows.notes.append(
         f"{file_kind}: chain {chain_option} of each complex was taken, and the others were left out"
     )
+
+
+def _refuse_repeated(file_kind: str, by_entry: dict[str, list[Chain]]) -> None:
+    """Refuse two complexes of one name: of two chains of one name, only the first would be taken."""
+    for entry, parts in by_entry.items():
+        residues_of: dict[str, str] = {}
+        for part in parts:
+            name = part.names[0] if part.kind == _PROTEIN and part.names else None
+            if name is not None and residues_of.setdefault(name, part.residues) != part.residues:
+                raise UnreadableFile(
+                    f"{file_kind}: two chains {quoted(name)} of {quoted(entry)} have different residues; if they are of two jobs or "
+                    "complexes, give each a name of its own",
+                    part.line,
+                )
 
 
 def _carry_columns(rows: Rows, written: tuple[Any, ...], row: int | None) -> None:

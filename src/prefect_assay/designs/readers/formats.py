@@ -102,7 +102,7 @@ def read_rows(rows: Rows, content: Content, errors: SourceErrors, reading: Readi
             table = text_table(first.rest, accepts, content.notes)
     except NoHeader as error:
         raise UnreadableFile(_no_table(error, columns), error.line) from None
-    _read_table(rows, table, columns, errors)
+    _read_table(rows, table, columns, reading.chain, errors)
     rows.read.format = _format_of(content, table)
     rows.notes += table.notes
 
@@ -171,7 +171,9 @@ def _first_line(blocks: Iterator[Block], accepts: Accepts, notes: list[str]) -> 
     raise UnreadableFile("empty; give a FASTA file, or a table with a name and a sequence column")
 
 
-def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceErrors) -> None:
+def _read_table(
+    rows: Rows, table: Table, columns: ColumnNames, chain: str | None, errors: SourceErrors
+) -> None:
     """Add the rows below the header."""
     header = find_header(table.titles, columns)
     if header is None:
@@ -184,7 +186,7 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
     if own_titles:
         rows.notes.append(f"kept as columns of the designer's own: {', '.join(own_titles)}")
     aside = Beside(header, table.titles, cells)
-    reader = _Reader(rows, table, header, aside, errors)
+    reader = _Reader(rows, table, header, aside, errors, chain)
     for line, row in itertools.chain(sample, table.rows):
         if misfit := table.misfit(row):
             errors.add(misfit, line=line)
@@ -222,8 +224,16 @@ def _note_columns(rows: Rows, table: Table, header: Header, aside: Beside, reade
 class _Reader:
     """Adds rows of one table, with the columns that the producer's rule adds."""
 
-    def __init__(self, rows: Rows, table: Table, header: Header, aside: Beside, errors: SourceErrors) -> None:
-        self._rows, self._header, self._errors = rows, header, errors
+    def __init__(
+        self,
+        rows: Rows,
+        table: Table,
+        header: Header,
+        aside: Beside,
+        errors: SourceErrors,
+        chain: str | None,
+    ) -> None:
+        self._rows, self._header, self._errors, self._chain = rows, header, errors, chain
         self._titles = table.titles
         self._parts, self._part_of = table.parts, list[int]()
         self._aside = aside
@@ -232,11 +242,6 @@ class _Reader:
         self._parent = (
             producer if producer and producer.parent_of and not keys & {"parent", "parents"} else None
         )
-        self._copied = None
-        if producer and producer.parent and not keys & {"parent", "parents"}:
-            self._copied = table.titles[
-                [key_of(title) for title in table.titles].index(key_of(producer.parent))
-            ]
         self._method = producer.method if producer and METHOD not in keys else None
         self._run = next(
             (index for index, title in enumerate(table.titles) if key_of(title) in map(key_of, RUNS)), None
@@ -253,13 +258,13 @@ class _Reader:
         self._without: dict[int, list[str]] = {}  # names of designs without a chain, by its column
         titles = tuple(title for _, title in header.others)
         added = ((METHOD, self._method),) if self._method else ()
-        parents = PARENT_COLUMNS[1] if self._parent or self._copied else None
-        rows.unpack = partial(_unpack_columns, titles, added, parents, self._copied)
+        parents = PARENT_COLUMNS[1] if self._parent else None
+        rows.unpack = partial(_unpack_columns, titles, added, parents)
 
     def roles(self) -> dict[str, str]:
         """The columns of parent and method, for the report."""
         keys = {key_of(title): title for title in self._titles}
-        parent = "part of the name" if self._parent else self._copied
+        parent = "part of the name" if self._parent else None
         titles_by_role = {
             "parent": parent or next((keys[key] for key in PARENT_COLUMNS if key in keys), None),
             "method": keys.get(METHOD) or (f"{self._method}, by the columns" if self._method else None),
@@ -273,9 +278,8 @@ class _Reader:
         if header.optional:
             self._add_optional(row, line, name)
         residues = sequence_of(header, row)
-        for index in header.sequences[1:] and header.sequences:
-            if is_missing(_get_cell(row, index)):
-                self._without.setdefault(index, []).append(name)
+        if len(header.sequences) > 1:
+            self._look_for_missing_chains(row, line, name)
         self._look_aside(row, residues, line)
         if self._mutations is not None:
             rows.read.mutations.append(_get_cell(row, self._mutations))
@@ -301,6 +305,20 @@ class _Reader:
             rows.controls.add(len(rows.names))
         if metadata := metadata_of(cells, line, name, self._errors):
             rows.metadata[len(rows.names)] = metadata
+
+    def _look_for_missing_chains(self, row: list[str], line: int, name: str) -> None:
+        """Keep which columns of chains are empty; where a chain is chosen by its number, one before another is an error."""
+        columns = self._header.sequences
+        missing = [is_missing(_get_cell(row, index)) for index in columns]
+        for index in itertools.compress(columns, missing):
+            self._without.setdefault(index, []).append(name)
+        if self._chain is not None and missing != sorted(missing):
+            title = self._titles[columns[missing.index(True)]]
+            raise UnreadableFile(
+                f"sequence {quoted(name)} has no {title}, so that its chains have other numbers than --chain "
+                f"{self._chain} means; fill the column in, leave the design out, or take one column with --sequence-column",
+                line,
+            )
 
     def say_missing_chains(self) -> None:
         """Say which designs lack a chain, so that the others alone are ordered."""
@@ -402,19 +420,16 @@ def _unpack_columns(
     titles: tuple[str, ...],
     added: tuple[tuple[str, str], ...],
     parent: str | None,
-    copied: str | None,
     extra: str,
 ) -> dict[str, str]:
     """The designer's columns of one row, without empty cells, and those that the producer's rule adds.
 
-    The parent is the cell of the column `copied`, or the last cell.
+    The parent is the last cell.
     """
     cells = extra.split(_UNIT)
     attributes = {title: cell for title, cell in zip(titles, cells, strict=False) if _is_filled(cell)}
-    if parent and (
-        value := attributes.get(copied) if copied else cells[-1] if len(cells) > len(titles) else None
-    ):
-        attributes[parent] = value
+    if parent and len(cells) > len(titles) and cells[-1]:
+        attributes[parent] = cells[-1]
     attributes.update(added)
     return attributes
 

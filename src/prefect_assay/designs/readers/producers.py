@@ -1,4 +1,4 @@
-"""Programs whose tables are known: what identifies them, and which columns are the name, the sequence and the parent.
+"""Programs whose tables are known: what identifies them, which columns are the name and the sequence, and what is the parent.
 
 All of it is data; docs/designs.md has the same table for people. Other columns of sequences (the designed residues alone,
 the target, nucleotides) are never taken from these tables, and raise no doubt.
@@ -17,15 +17,14 @@ class Producer:
     """A program and its table.
 
     `marks` are titles that its table has, all of them. `names` are joined by `_`, `sequences` by `:`; a sequence that ends in
-    `#` stands for the columns numbered 1, 2, ... `parent` is a column, and `parent_of` a pattern whose first group is the
-    parent in the design's name.
+    `#` stands for the columns numbered 1, 2, ... `parent_of` is a pattern whose first group is the parent in the design's
+    name.
     """
 
     name: str
     marks: tuple[str, ...]
     names: tuple[str, ...]
     sequences: tuple[str, ...]
-    parent: str | None = None
     parent_of: str | None = None
     method: str | None = None
 
@@ -84,7 +83,7 @@ PRODUCERS: Final = (
         ("design", "n", "mpnn", "seq"),
         ("design", "n"),
         ("seq",),
-        parent="design",
+        parent_of=r"(.+)_\d+",
         method="RFdiffusion",
     ),
     Producer(

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from prefect_assay.designs.readers.chain_text import (
     CODES,
+    LONGEST_WORD,
     PEPTIDE,
     STOP,
     judge_chain,
@@ -29,6 +30,7 @@ from prefect_assay.service.words import listed, many
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
 MAX_RESIDUES: Final = 100_000
 FAB: Final = "FAB"
+_DOMAINS: Final = ("VH", "VL")
 _LAST: Final = 2**63  # what concerns the whole source is listed behind its lines
 KEPT: Final = 50  # a binary file or a wrong column must not end in a million lines
 _LETTERS: Final = "".join(sorted(AMINO_ACIDS))
@@ -37,6 +39,7 @@ _CLEAN = re.compile(f"[{_LETTERS}]+")
 _FOREIGN = re.compile(f"[^{_LETTERS}{_LETTERS.lower()}{CHAIN_SEPARATOR}]")
 _BATCH: Final = 250  # residues that are looked at together: of most batches nothing is wrong
 _LISTED: Final = 5
+_RESIDUES_MIN: Final = 4  # of a chain beside a longer one; fewer letters may be the label of a chain
 _PROTEIN: Final = (
     30  # residues; where most designs have them, a chain that is shorter than a peptide may be a word
 )
@@ -184,6 +187,7 @@ def check_rows(rows: Rows, source: str, errors: SourceErrors, *, as_protein: boo
     """
     _check_letters(rows, errors, as_protein=as_protein)
     _check_names(rows, errors)
+    _check_domains(rows, errors)
     if (
         not rows.controls
         and not rows.metadata
@@ -285,6 +289,22 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
     _refuse_short_chains(rows, short, errors)
 
 
+def _check_domains(rows: Rows, errors: SourceErrors) -> None:
+    """VH and VL go out with the sequence, so that they must be parts of it."""
+    for position, metadata in rows.metadata.items():
+        residues = rows.residues[position]
+        for title in _DOMAINS:
+            cell = metadata.get(title, "")
+            domain = "".join(cell.split()).upper().removesuffix(STOP)
+            if residues and domain not in residues and not judge_chain(cell):
+                errors.add(
+                    f"{title} ({many(len(domain), 'letter')}) is no part of the sequence ({many(len(residues), 'letter')}), and is sent with it: correct "
+                    f"the row, rename the column {title}, or order that column with --sequence-column (in a form: sequence_column)",
+                    line=rows.lines[position],
+                    name=rows.names[position],
+                )
+
+
 def _check_names(rows: Rows, errors: SourceErrors) -> None:
     keys = [*map(name_key, rows.names)]
     if len(set(keys)) == len(keys) and all(keys):
@@ -320,7 +340,7 @@ def _unusual_texts(residues: Sequence[str]) -> Iterator[int]:
             if (
                 ("L" not in text and suspect(text))
                 or text[:3] in CODES
-                or len(text) < PEPTIDE
+                or len(text) <= LONGEST_WORD
                 or not (is_clean or (len(text) <= MAX_RESIDUES and _CLEAN.fullmatch(text)))
             ):
                 yield position
@@ -392,7 +412,26 @@ def _find_problem(
         problem = _letters_error(foreign)
     if not problem and not all(chains):
         problem = f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and belongs only between them"
-    return problem or _mixed_case(residues)
+    return problem or _mixed_case(residues) or _find_label(chains, written)
+
+
+def _find_label(chains: Sequence[str], written: Sequence[str]) -> str | None:
+    """A few letters beside a longer chain may be its label, as in `A:MKT`; a closing stop says that they are residues."""
+    longest = max(map(len, chains))
+    label = next(
+        (
+            chain
+            for chain, text in zip(chains, written, strict=True)
+            if len(chain) < _RESIDUES_MIN and not text.rstrip().endswith(STOP)
+        ),
+        None,
+    )
+    if label is None or longest < PEPTIDE:
+        return None
+    return (
+        f"{quoted(label)} has {many(len(label), 'residue')}, beside a chain of {longest}: is it the label of a chain? Leave it out, or "
+        f"take the other chains with --chain (in a form: chain); a peptide of these letters is ordered as {label.upper() + STOP!r}"
+    )
 
 
 def _mixed_case(residues: str) -> str | None:

@@ -44,7 +44,8 @@ class Table:
     """A header and the rows below it, which are read once, as they are asked for.
 
     `parts` has the lines of repeated headers above rows that were read, `notes` what was read in a special way: both grow
-    with the rows. `delimiter` is None for a workbook and a Parquet file.
+    with the rows. `first_width` is the number of cells of the first row, once that is read. `delimiter` is None for a
+    workbook and a Parquet file.
     """
 
     titles: tuple[str, ...]
@@ -53,19 +54,23 @@ class Table:
     rows: Iterator[Row]
     parts: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    first_width: int = 0
 
     def misfit(self, cells: Sequence[str]) -> str | None:
         """What is wrong with the number of a row's cells."""
         width = len(self.titles)
         if self.delimiter == SPACE and len([cell for cell in cells if cell]) < width:
             return f"{len(cells)} words under {width} columns; write 'nan' for an empty cell, or save the table as CSV"
-        if len(cells) > width and any(cells[width:]):
+        # A delimiter at the end of every row is a habit of writers; at the end of one, the cells may be out of place.
+        is_usual = self.delimiter in {None, SPACE} or len(cells) == self.first_width
+        if len(cells) > width and (any(cells[width:]) or not is_usual):
             quote = (
                 f"; quote cells that contain {self.delimiter!r}"
                 if self.delimiter
                 else "; give each column a title"
             )
-            return f"{len(cells)} cells under {width} columns{quote}"
+            remove = "" if any(cells[width:]) else ", or remove the empty ones at the end"
+            return f"{len(cells)} cells under {width} columns{quote}{remove}"
         return None
 
 
@@ -220,15 +225,16 @@ def _text_rows(
 ) -> Table:
     titles, delimiter = header
     position = _Position()
-    rows = _parse_rows(make_reader(position.feed(_skip_lines(lines, height)), delimiter), position, delimiter)
+    reader = make_reader(position.feed(_skip_lines(lines, height)), delimiter)
+    rows = _parse_rows(reader, position, delimiter, len(titles))
     return _make_table(titles, line, delimiter, rows, notes)
 
 
 class _Position:
-    """The line on which the current row starts; a quoted cell may span several."""
+    """The first and the last line of the current row; a quoted cell may span several."""
 
     def __init__(self) -> None:
-        self.line = 0
+        self.line = self.last = 0
         self.fresh = True
 
     def feed(self, lines: Iterable[Block]) -> Iterator[str]:
@@ -236,11 +242,12 @@ class _Position:
             for number, line in enumerate(block, first):
                 if self.fresh:
                     self.line, self.fresh = number, False
+                self.last = number
                 yield line + "\n"
 
 
-def _parse_rows(table: Iterator[list[str]], position: _Position, delimiter: str) -> Iterator[Row]:
-    """UnreadableFile for broken quoting, after which no row can be trusted."""
+def _parse_rows(table: Iterator[list[str]], position: _Position, delimiter: str, width: int) -> Iterator[Row]:
+    """UnreadableFile for broken quoting, after which no row can be trusted, and for a cell that may hold rows."""
     while True:
         position.fresh = True
         try:
@@ -252,7 +259,28 @@ def _parse_rows(table: Iterator[list[str]], position: _Position, delimiter: str)
             ) from None
         if cells is None:
             return
+        if position.last > position.line and _may_hold_rows(cells, delimiter, width):
+            raise UnreadableFile(
+                f"a cell between quotes goes on to line {position.last}, and may hold the rows between them: close its quotes, or write "
+                "its text in one line",
+                position.line,
+            )
         yield position.line, [cell.strip() for cell in cells]
+
+
+def _may_hold_rows(cells: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether the lines of one row may be rows, between a quote in the first one and another in the last one."""
+    if delimiter == "\t":  # which nobody writes into a cell
+        return any("\n" in cell and delimiter in cell for cell in cells)
+    inside = [line for cell in cells for line in cell.split("\n")[1:-1]]
+    lines = delimiter.join(cells).split("\n")
+    return any(_is_row(line, delimiter, width) for line in inside) or all(
+        _is_row(line, delimiter, width) for line in lines
+    )
+
+
+def _is_row(line: str, delimiter: str, width: int) -> bool:
+    return line.count(delimiter) == width - 1
 
 
 def sheet_table(sheets: Iterable[Sheet], accepts: Accepts, notes: list[str] | None = None) -> Table:
@@ -352,6 +380,7 @@ def _clean_rows(table: Table, rows: Iterator[Row]) -> Iterator[Row]:
     for line, cells in itertools.chain(sample, rows):
         if not any(cells):
             continue
+        table.first_width = table.first_width or len(cells)
         if named < len(cells) and cells[named] in words and _is_header(cells, header, words, line):
             parts.append(line)
             continue
