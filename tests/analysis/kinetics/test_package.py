@@ -262,6 +262,25 @@ def test_melting_curves_in_another_shape_are_noted_and_not_read(head, scale, cau
     assert cause in note
 
 
+@pytest.mark.parametrize(
+    "celsius", [np.linspace(25, 29.5, 50), np.r_[25 + np.arange(100) * 0.001, 95.0]], ids=["short", "held"]
+)
+def test_one_odd_melting_curve_leaves_the_others(celsius):
+    good = np.arange(25, 95, 0.5)
+
+    def write(temperatures):
+        noise = np.random.default_rng(0).normal(0, 0.001, len(temperatures))
+        ratios = 0.8 + 0.4 / (1 + np.exp(-(temperatures - 60) / 1.5)) + noise
+        rows = (f"{one},{ratio}" for one, ratio in zip(temperatures, ratios, strict=True))
+        return "\n".join(("T,ratio", *rows)).encode()
+
+    analysis = analyze(
+        zipped({"raw_data/odd_1.csv": write(celsius), "raw_data/good_1.csv": write(good)})
+    ).analysis
+    assert "good" in {melt.name for melt in analysis.melting}
+    assert len(analysis.melting) + len(analysis.notes) >= 2
+
+
 def test_what_the_service_reports_is_read_as_its_results_are(binder):
     def service(*cells):
         table = "name,replicate,binding,kd,kon,koff\nd1,1," + ",".join(cells)
