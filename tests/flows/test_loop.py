@@ -80,11 +80,13 @@ class Laboratory:
     def begin(self, setup, plan, *, unasked_cents, asked_by, loop_id):
         assert loop_id == "loop"
         log = setup.log(plan.campaign_id)
-        log.start(Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=setup.terms(unasked_cents)))
-        return SimpleNamespace(setup=setup, plan=plan, log=log, unasked_cents=unasked_cents)
+        if not log.read().is_open:
+            terms = setup.terms(unasked_cents)
+            log.start(Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=terms))
+        return SimpleNamespace(setup=setup.under(log.read().terms), plan=plan, log=log)
 
     def approve(self, campaign):
-        self.priced.append((campaign.plan.campaign_id, campaign.unasked_cents))
+        self.priced.append((campaign.plan.campaign_id, campaign.setup.unasked_cents))
 
     def play(self, campaign):
         plan = campaign.plan
@@ -1003,6 +1005,49 @@ def test_a_run_that_was_suspended_too_often_ends_and_the_loop_stays_open(loop, f
 def test_a_budget_approves_the_rounds_and_without_one_each_round_is_asked_about(loop, budget_usd, unasked):
     loop(designer="loop_designers:flat", max_rounds=2, budget_usd=budget_usd)
     assert loop.laboratory.priced == list(zip(("loop-round-001", "loop-round-002"), unasked, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("refused", "again_usd", "limits"),
+    [
+        (("loop-a", "loop-b"), 5, [("loop-a", 5), ("loop-b", 2)]),
+        (("loop-a",), 5, [("loop-a", 1)]),
+        (("loop-a", "loop-b"), 4, [("loop-a", 4), ("loop-b", 1)]),
+        (("loop-a", "loop-b"), 3, [("loop-a", 3), ("loop-b", 0)]),
+        (("loop-a", "loop-b"), None, [("loop-a", 0), ("loop-b", 0)]),
+    ],
+    ids=["both", "one", "smaller", "used up", "none"],
+)
+def test_rounds_that_are_tried_again_share_the_budget(loop, folder, refused, again_usd, limits):
+    """Such as two files that a token for reading could not order; amounts in prices of one design."""
+    write(folder, "a.fasta", "ACDEF", "ACDEG", "ACDEH")
+    write(folder, "b.fasta", "ACDEI", "ACDEK", "ACDEL", "ACDEM")
+
+    def play(budget):
+        budget_usd = None if budget is None else budget * PRICE / 100
+        loop(source=str(folder), designs_per_round=None, max_rounds=2, budget_usd=budget_usd)
+
+    loop.laboratory.broken.update(refused)
+    play(5)
+    loop.laboratory.broken.clear()
+    loop.laboratory.priced.clear()
+    play(again_usd)
+    assert loop.laboratory.priced == [(name, limit * PRICE) for name, limit in limits]
+
+
+def test_a_round_that_goes_on_may_cost_no_more_than_the_budget_leaves_by_then(loop, folder):
+    """Its campaign keeps the terms of its start; another round has cost more than was expected meanwhile."""
+    write(folder, "a.fasta", "ACDEF", "ACDEG", "ACDEH")
+    write(folder, "b.fasta", "ACDEI")
+    loop.laboratory.during["loop-b"] = kill
+    changes = {"source": str(folder), "designs_per_round": None, "budget_usd": 5 * PRICE / 100}
+    with pytest.raises(Killed):
+        loop(**changes)
+    loop.laboratory.during.clear()
+    loop.laboratory.spent["loop-a"] = 4 * PRICE
+    loop(**changes)
+    limits = [("loop-a", 5 * PRICE), ("loop-b", 2 * PRICE), ("loop-b", PRICE)]
+    assert loop.laboratory.priced == limits
 
 
 @pytest.mark.parametrize("error", [ApprovalRejected("rejected"), ApprovalExpired("not answered")])

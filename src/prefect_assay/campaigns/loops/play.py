@@ -97,11 +97,16 @@ class LoopRun:
     rules: StopRules
     log: CampaignLog
 
-    def spent_cents(self) -> int:
-        """What the orders of all rounds cost, by the ledgers, in US cents without VAT."""
-        campaigns = self.loop.loop_log.read().campaigns
+    def spent_cents(self, *, besides: str | None = None) -> int:
+        """What the orders of all rounds cost, by the ledgers, in US cents without VAT; `besides` is left out."""
+        campaigns = [name for name in self.loop.loop_log.read().campaigns if name != besides]
         budget = self.setup.ledgers.budget.read() if campaigns else None
         return sum(budget.campaign_cents(campaign_id) for campaign_id in campaigns) if budget else 0
+
+    def compute_limit_cents(self, fixed: RoundFixed) -> int:
+        """What a round may cost without asking: within its own limit, the terms, and what the other rounds leave now."""
+        left_cents = (self.rules.budget_cents or 0) - self.spent_cents(besides=fixed.campaign_id)
+        return max(0, min(fixed.limit_cents or 0, left_cents, self.setup.unasked_cents))
 
     def check_not_stopped(self) -> None:
         """Raise StoppedByPerson if a person has canceled the loop."""
@@ -448,13 +453,17 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
             setup, _make_campaign_input(run.loop, fixed)
         )
         started = run.log.state.started
+        limit_cents = run.compute_limit_cents(fixed)
         campaign = begin_campaign(
             setup,
             plan,
-            unasked_cents=min(fixed.limit_cents or 0, setup.unasked_cents),
+            unasked_cents=limit_cents,
             asked_by=Requester(started.requester, started.requester_known_by) if started else None,
             loop_id=run.loop.loop_id,
         )
+        # One that has begun before keeps its terms, of a time when other rounds had cost less.
+        unasked_cents = min(campaign.setup.unasked_cents, limit_cents)
+        campaign.setup = replace(campaign.setup, unasked_cents=unasked_cents)
         # A person who cancels the loop stops its log first, and then each campaign that has begun.
         run.check_not_stopped()
         approve_price(campaign)
