@@ -64,6 +64,8 @@ flow_module = sys.modules["prefect_assay.flows.design_build_test"]
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 PRICE = 1000
 TARGET = SimpleNamespace(id="0" * 8 + "-0000-0000-0000-" + "0" * 12, name="t", sequence=None)
+HUMAN = SimpleNamespace(id="1" * 8 + "-0000-0000-0000-" + "0" * 12, name="human", sequence=None)
+CATALOG = {"t": TARGET, "T-1": TARGET, "human": HUMAN}
 
 
 class Laboratory:
@@ -258,7 +260,8 @@ def loop(tmp_path, monkeypatch, prefect):
     monkeypatch.setattr(plan_module, "plan_campaign", plan_module.plan_campaign.fn)
     monkeypatch.setattr(plan_module, "save_plan", save_plan.fn)
     monkeypatch.setattr(plan_module, "check_access", lambda _: None)
-    monkeypatch.setattr(plan_module, "resolve_target", lambda *_: TARGET)
+    for module in (loop_module, plan_module):
+        monkeypatch.setattr(module, "resolve_target", lambda _, assay: CATALOG[assay.target])
     monkeypatch.setattr(proposals, "propose_designs", proposals.propose_designs.fn)
     monkeypatch.setattr(choosing, "resolve_target", lambda *_: None)
     monkeypatch.setattr(
@@ -511,6 +514,38 @@ def test_a_campaign_that_fails_stops_a_designers_loop_and_is_tried_again(loop):
     report = loop(designer="loop_designers:longer", max_rounds=3)
     assert len(report.rounds) == 3
     assert loop.laboratory.measured[1] == ("loop-round-002", [c.candidate.name for c in fixed.choices])
+
+
+@pytest.mark.parametrize(
+    ("corrected", "is_ordered", "measured"),
+    [
+        (Assay(target="human"), False, 0),
+        (Assay(target="t", n_replicates=5), False, 0),
+        (Assay(target="human"), True, 1),
+        (Assay(target="T-1"), False, 1),
+    ],
+    ids=["target", "replicates", "ordered", "the same"],
+)
+def test_a_planned_round_is_not_ordered_with_another_assay_than_the_loops(
+    loop, corrected, is_ordered, measured
+):
+    loop.laboratory.during["loop-round-001"] = kill
+    first = loop.prefect.start(PARAMETERS)
+    with pytest.raises(Killed):
+        loop(first, designer="loop_designers:flat", max_rounds=1)
+    del loop.prefect.runs[first.id]
+    loop.laboratory.during.clear()
+    if is_ordered:
+        loop.laboratory.spent["loop-round-001"] = PRICE
+    again = loop.prefect.start({**PARAMETERS, "assay": corrected.model_dump(mode="json")})
+    changes = {"designer": "loop_designers:flat", "max_rounds": 1, "assay": corrected}
+    if measured:
+        assert loop(again, **changes).stop_reason == "rounds"
+    else:
+        with pytest.raises(LoopFailed, match=r"planned with another assay .*; nothing .* another loop id"):
+            loop(again, **changes)
+    assert len(loop.laboratory.measured) == measured
+    assert loop.open_logs() == []
 
 
 def test_each_round_is_reported_with_the_round_before_it(loop):

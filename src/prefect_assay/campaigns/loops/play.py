@@ -17,6 +17,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.campaigns import artifacts
 from prefect_assay.campaigns.approval.requester import Requester, identify_requester
 from prefect_assay.campaigns.approval.terms import account_in, find_differences, is_another_ledger
@@ -75,6 +76,7 @@ from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import kept_plan, read_campaign_table
 from prefect_assay.tasks.current_run import can_suspend, this_run
+from prefect_assay.tasks.estimate import resolve_target
 
 # More rounds cannot have ended between two executions; a run remembers only its last events.
 _REPORTED_MAX: Final = 50
@@ -449,9 +451,12 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
     setup, campaign_id = run.setup, fixed.campaign_id
     problem: str | None
     try:
-        plan = kept_plan(setup.archive, campaign_id) or make_plan(
-            setup, _make_campaign_input(run.loop, fixed)
-        )
+        plan = kept_plan(setup.archive, campaign_id)
+        problem = _find_other_assay(run, plan) if plan else None
+        if problem is not None:
+            log.finish(problem, complete=False)
+            return problem
+        plan = plan or make_plan(setup, _make_campaign_input(run.loop, fixed))
         started = run.log.state.started
         limit_cents = run.compute_limit_cents(fixed)
         campaign = begin_campaign(
@@ -480,6 +485,20 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
             log.finish(problem, complete=False)
     _raise_if_stopped(fixed, log)
     return problem
+
+
+def _find_other_assay(run: LoopRun, plan: Plan) -> str | None:
+    """Why a round that was planned with another assay is not ordered; None with orders, which go on as they are."""
+    if _has_ordered(run, plan.campaign_id):
+        return None
+    target = resolve_target(run.setup.credentials, run.loop.assay)
+    # A plan names its target by the id.
+    if plan.assay == run.loop.assay.model_copy(update={"target": target.id if target else None}):
+        return None
+    return (
+        f"campaign {plan.campaign_id} was planned with another assay than the loop has now; nothing of it was ordered. "
+        "Choose another loop id, or start the loop with the assay of before"
+    )
 
 
 def _raise_if_stopped(fixed: RoundFixed, log: CampaignLog) -> None:
