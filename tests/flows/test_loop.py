@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -26,7 +27,7 @@ from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns import plan as plan_module
 from prefect_assay.campaigns import starts
-from prefect_assay.campaigns.loops import LoopLog, choosing, proposals
+from prefect_assay.campaigns.loops import LoopLog, choosing, deployed, proposals
 from prefect_assay.campaigns.loops import loop as loop_files
 from prefect_assay.campaigns.loops import play as loop_module
 from prefect_assay.campaigns.setup import CampaignSetup
@@ -160,6 +161,10 @@ def longer(history, n, budget_cents, round):
 
 def flat(history, n, budget_cents, round):
     return [{"name": f"f{round}-{i}", "sequence": "A" * 10 + LETTERS[i] + LETTERS[round]} for i in range(n)]
+
+
+def same(history, n, budget_cents, round):
+    return [{"name": f"s{round}", "sequence": "ACDEFGHIKL"}]
 
 
 def hopeless(history, n, budget_cents, round):
@@ -462,12 +467,75 @@ def test_a_score_of_unknown_direction_is_refused_before_anything_is_proposed(loo
     assert not loop.loop_log().read().rounds
 
 
-def test_a_selection_that_leaves_nothing_ends_the_loop(loop, folder):
+@pytest.mark.parametrize("designer", [None, "loop_designers:flat"])
+def test_a_file_of_which_the_selection_leaves_nothing_hides_no_other(loop, folder, designer):
+    write(folder, "a.fasta", "ACDEF")
+    write(folder, "b.fasta", "ACDEF")
+    write(folder, "c.fasta", "ACDEG")
+    changes = {"source": str(folder), "designer": designer, "selection": SelectionSettings(policy="random")}
+    names = ["a", "c"] if designer is None else ["a", "c", "round-003"]
+    for _ in range(2):
+        report = loop(**changes, max_rounds=len(names) + (designer is None))
+        assert [line.name for line in report.rounds if line.number] == names
+        assert report.stop_reason == ("no_more_designs" if designer is None else "rounds")
+    assert [name for name, _ in loop.laboratory.measured] == [f"loop-{name}" for name in names]
+
+
+def test_a_file_of_which_the_selection_leaves_nothing_is_reported(loop, folder):
     write(folder, "a.fasta", "ACDEF")
     write(folder, "b.fasta", "ACDEF")
     report = loop(source=str(folder), selection=SelectionSettings(policy="random"))
+    (line,) = (line for line in report.rounds if line.name == "b")
+    assert (line.campaign_id, line.number, "1 measured" in line.problem) == ("loop-b", None, True)
+
+
+def test_a_designer_of_whom_the_selection_leaves_nothing_ends_the_loop(loop):
+    changes = {"designer": "loop_designers:same", "selection": SelectionSettings(policy="random")}
+    report = loop(**changes, max_rounds=3)
     assert (report.stop_reason, len(report.rounds)) == ("nothing_to_measure", 1)
     assert "1 measured" in report.stop_message
+
+
+class Deployment:
+    """A deployed designer whose runs complete at once: each writes the next design to the address or the folder."""
+
+    def __init__(self, folder, *residues):
+        self.folder = folder
+        self.residues = list(residues)
+        self.by_key = {}
+
+    def start_run(self, _name, parameters, *, name, tags, idempotency_key):
+        if idempotency_key not in self.by_key:
+            self.by_key[idempotency_key] = FlowRun(flow_id=uuid4(), name=name, tags=tags, state=Completed())
+            number, residues = len(self.by_key), self.residues.pop(0)
+            if self.folder is None:
+                Path(parameters["candidates"]).write_text(f"name,sequence\nd{number},{residues}\n")
+            else:
+                write(self.folder, f"{number}.fasta", residues)
+        return self.by_key[idempotency_key]
+
+
+@pytest.mark.parametrize("writes_files", [False, True])
+def test_the_next_start_asks_a_deployment_again_of_which_the_selection_leaves_nothing(
+    loop, folder, monkeypatch, writes_files
+):
+    made = Deployment(folder if writes_files else None, "ACDEF", "ACDEF", "ACDEG")
+    monkeypatch.setattr(deployed, "start_run", made.start_run)
+    monkeypatch.setattr(deployed, "_parameters_of", lambda _: set() if writes_files else {"candidates"})
+    changes = {
+        "designer": "design/gpu",
+        "source": str(folder) if writes_files else None,
+        "selection": SelectionSettings(policy="random"),
+        "max_rounds": 2,
+    }
+    if writes_files:
+        with pytest.raises(DesignerFailed, match="no file with designs to measure"):
+            loop(**changes)
+    else:
+        assert loop(**changes).stop_reason == "nothing_to_measure"
+    assert len(made.by_key) == 2
+    assert loop(**changes).stop_reason == "rounds"
+    assert (len(made.by_key), len(loop.laboratory.measured)) == (3, 2)
 
 
 def test_a_goal_that_the_assay_cannot_reach_is_refused_before_anything(loop):

@@ -25,6 +25,7 @@ from prefect_assay.campaigns.events import facts, is_news
 from prefect_assay.campaigns.flow_results import LoopReport, RoundReport
 from prefect_assay.campaigns.loops import (
     Loop,
+    MeasuredFile,
     NothingToMeasure,
     OverBudget,
     Round,
@@ -119,10 +120,10 @@ class LoopRun:
 
 @dataclass(frozen=True)
 class Progress:
-    """The rounds after a look at the log, and the files, by campaign id, that this execution could not read."""
+    """The rounds after a look at the log, and the files, by campaign id, that this execution leaves out."""
 
     rounds: tuple[Round, ...] = ()
-    unreadable: Mapping[str, RoundReport] = field(default_factory=dict)
+    left_out: Mapping[str, RoundReport] = field(default_factory=dict)
 
     def values(self, start: datetime) -> list[RoundValue]:
         """The rounds that were tried, in their order; one without a table has no value."""
@@ -132,12 +133,12 @@ class Progress:
             if entry.ended or entry.has_failed_under(start)
         ]
 
-    def without(self, error: UnreadableDesigns) -> "Progress":
-        """One more file that cannot be read."""
+    def without(self, error: UnreadableDesigns | MeasuredFile) -> "Progress":
+        """One more file that is left out."""
         line = RoundReport(
             name=error.name, campaign_id=error.campaign_id, table=None, best_kd_M=None, problem=str(error)
         )
-        return replace(self, unreadable={**self.unreadable, error.campaign_id: line})
+        return replace(self, left_out={**self.left_out, error.campaign_id: line})
 
 
 def play_loop(setup: CampaignSetup, loop: Loop, rules: StopRules) -> LoopReport:
@@ -328,6 +329,8 @@ def _play_rounds(run: LoopRun) -> LoopReport:
                 return _end_loop(
                     run, progress, Stop.NO_MORE_DESIGNS, _no_more_designs(run.loop.options.wait_days)
                 )
+        except MeasuredFile as error:
+            progress = progress.without(error)
         except (OverBudget, NothingToMeasure) as error:
             return _end_loop(run, progress, error.stop, str(error))
         except UnreadableDesigns as error:
@@ -389,7 +392,7 @@ def _record_next_round(run: LoopRun, progress: Progress) -> bool:
             len(progress.rounds) + 1,
             None if budget is None else budget - run.spent_cents(),
             since=max(run.loop.start, last.at) if last else run.loop.start,
-            skip=frozenset(progress.unreadable),
+            skip=frozenset(progress.left_out),
         )
         match proposal:
             case RoundFixed():
@@ -563,7 +566,7 @@ def _make_report(run: LoopRun, progress: Progress, stop: Stop, words: str) -> Lo
         run.rules.objective,
         stop_message=words,
         stop_reason=stop,
-        unreadable=progress.unreadable.values(),
+        left_out=progress.left_out.values(),
     )
     if not run.loop.designer:
         by_name = tuple(sorted(report.rounds, key=lambda line: line.name))

@@ -15,14 +15,14 @@ def loop_report(
     *,
     stop_message: str,
     stop_reason: Stop | None = None,
-    unreadable: Iterable[RoundReport] = (),
+    left_out: Iterable[RoundReport] = (),
 ) -> LoopReport:
-    """The rounds in their order, and the files that could not be read."""
+    """The rounds in their order, and the files that were left out."""
     rounds = tuple(rounds)
     ended = [entry.ended for entry in rounds if entry.ended]
     return LoopReport(
         loop_id=loop_id,
-        rounds=(*(round_line(entry, objective) for entry in rounds), *unreadable),
+        rounds=(*(round_line(entry, objective) for entry in rounds), *left_out),
         stop_message=stop_message,
         stop_reason=stop_reason,
         best=format_value(best_of([end.best for end in ended], objective), objective),
