@@ -636,6 +636,18 @@ def test_why_a_campaign_failed_is_in_the_log_of_the_loop(loop):
     assert [line.problem for line in loop(designer="loop_designers:longer", max_rounds=1).rounds] == [None]
 
 
+def test_what_a_round_has_cost_that_failed_is_in_the_report(loop, folder):
+    """Such as one that was billed and is overdue."""
+    write(folder, "a.fasta", "ACDEF", "ACDEG")
+    write(folder, "b.fasta", "ACDEH")
+    write(folder, "c.fasta", "ACDEI")
+    loop.laboratory.broken.update({"loop-a", "loop-c"})
+    loop.laboratory.during["loop-a"] = lambda: loop.laboratory.spent.update({"loop-a": 2 * PRICE})
+    report = loop(source=str(folder), budget_usd=PRICE)
+    assert [line.spent_cents for line in report.rounds] == [2 * PRICE, PRICE, None]
+    assert report.spent_cents == 3 * PRICE
+
+
 @pytest.fixture
 def folder(tmp_path):
     made = tmp_path / "designs"

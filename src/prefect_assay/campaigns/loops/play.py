@@ -564,6 +564,7 @@ def _make_report(run: LoopRun, progress: Progress, stop: Stop, words: str) -> Lo
         run.loop.loop_id,
         progress.rounds,
         run.rules.objective,
+        campaign_cents=run.setup.ledgers.budget.read().campaign_cents,
         stop_message=words,
         stop_reason=stop,
         left_out=progress.left_out.values(),
