@@ -163,6 +163,10 @@ def flat(history, n, budget_cents, round):
     return [{"name": f"f{round}-{i}", "sequence": "A" * 10 + LETTERS[i] + LETTERS[round]} for i in range(n)]
 
 
+def several(history, n, budget_cents, round):
+    return [{"name": f"s{i}", "sequence": f"MKTAYIAK{LETTERS[i % 20] * (1 + i // 20)}"} for i in range(n)]
+
+
 def same(history, n, budget_cents, round):
     return [{"name": f"s{round}", "sequence": "ACDEFGHIKL"}]
 
@@ -434,6 +438,25 @@ def test_the_budget_bounds_designs_and_rounds(loop):
     second = loop.loop_log().read().rounds[1].fixed
     assert "the budget allows no more" in second.choices[0].reason
     assert second.limit_cents == 2 * PRICE + 1
+
+
+@pytest.mark.parametrize(
+    ("designs", "affordable", "chosen"), [(8, 6, 4), (28, 15, 12), (24, 24, 24), (8, 3, None)]
+)
+def test_a_budget_reduces_a_round_to_a_number_that_the_assay_takes(loop, designs, affordable, chosen):
+    """Epitope binning takes multiples of four."""
+    report = loop(
+        designer="loop_designers:several",
+        assay=Assay(experiment_type="epitope_binning", target="t"),
+        designs_per_round=designs,
+        max_rounds=1,
+        budget_usd=affordable * PRICE / 100,
+    )
+    if chosen is None:
+        assert report.stop_reason == "budget"
+        assert report.stop_message.startswith("4 designs of round 1 would cost 40.00 USD")
+    else:
+        assert [line.designs for line in report.rounds] == [chosen]
 
 
 def test_a_selection_chooses_and_explains(loop):
