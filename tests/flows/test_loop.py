@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -26,7 +27,7 @@ from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns import plan as plan_module
 from prefect_assay.campaigns import starts
-from prefect_assay.campaigns.loops import LoopLog, choosing, proposals
+from prefect_assay.campaigns.loops import LoopLog, choosing, deployed, proposals
 from prefect_assay.campaigns.loops import loop as loop_files
 from prefect_assay.campaigns.loops import play as loop_module
 from prefect_assay.campaigns.setup import CampaignSetup
@@ -64,6 +65,8 @@ flow_module = sys.modules["prefect_assay.flows.design_build_test"]
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 PRICE = 1000
 TARGET = SimpleNamespace(id="0" * 8 + "-0000-0000-0000-" + "0" * 12, name="t", sequence=None)
+HUMAN = SimpleNamespace(id="1" * 8 + "-0000-0000-0000-" + "0" * 12, name="human", sequence=None)
+CATALOG = {"t": TARGET, "T-1": TARGET, "human": HUMAN}
 
 
 class Laboratory:
@@ -80,11 +83,13 @@ class Laboratory:
     def begin(self, setup, plan, *, unasked_cents, asked_by, loop_id):
         assert loop_id == "loop"
         log = setup.log(plan.campaign_id)
-        log.start(Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=setup.terms(unasked_cents)))
-        return SimpleNamespace(setup=setup, plan=plan, log=log, unasked_cents=unasked_cents)
+        if not log.read().is_open:
+            terms = setup.terms(unasked_cents)
+            log.start(Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=terms))
+        return SimpleNamespace(setup=setup.under(log.read().terms), plan=plan, log=log)
 
     def approve(self, campaign):
-        self.priced.append((campaign.plan.campaign_id, campaign.unasked_cents))
+        self.priced.append((campaign.plan.campaign_id, campaign.setup.unasked_cents))
 
     def play(self, campaign):
         plan = campaign.plan
@@ -156,6 +161,14 @@ def longer(history, n, budget_cents, round):
 
 def flat(history, n, budget_cents, round):
     return [{"name": f"f{round}-{i}", "sequence": "A" * 10 + LETTERS[i] + LETTERS[round]} for i in range(n)]
+
+
+def several(history, n, budget_cents, round):
+    return [{"name": f"s{i}", "sequence": f"MKTAYIAK{LETTERS[i % 20] * (1 + i // 20)}"} for i in range(n)]
+
+
+def same(history, n, budget_cents, round):
+    return [{"name": f"s{round}", "sequence": "ACDEFGHIKL"}]
 
 
 def hopeless(history, n, budget_cents, round):
@@ -256,7 +269,8 @@ def loop(tmp_path, monkeypatch, prefect):
     monkeypatch.setattr(plan_module, "plan_campaign", plan_module.plan_campaign.fn)
     monkeypatch.setattr(plan_module, "save_plan", save_plan.fn)
     monkeypatch.setattr(plan_module, "check_access", lambda _: None)
-    monkeypatch.setattr(plan_module, "resolve_target", lambda *_: TARGET)
+    for module in (loop_module, plan_module):
+        monkeypatch.setattr(module, "resolve_target", lambda _, assay: CATALOG[assay.target])
     monkeypatch.setattr(proposals, "propose_designs", proposals.propose_designs.fn)
     monkeypatch.setattr(choosing, "resolve_target", lambda *_: None)
     monkeypatch.setattr(
@@ -426,6 +440,25 @@ def test_the_budget_bounds_designs_and_rounds(loop):
     assert second.limit_cents == 2 * PRICE + 1
 
 
+@pytest.mark.parametrize(
+    ("designs", "affordable", "chosen"), [(8, 6, 4), (28, 15, 12), (24, 24, 24), (8, 3, None)]
+)
+def test_a_budget_reduces_a_round_to_a_number_that_the_assay_takes(loop, designs, affordable, chosen):
+    """Epitope binning takes multiples of four."""
+    report = loop(
+        designer="loop_designers:several",
+        assay=Assay(experiment_type="epitope_binning", target="t"),
+        designs_per_round=designs,
+        max_rounds=1,
+        budget_usd=affordable * PRICE / 100,
+    )
+    if chosen is None:
+        assert report.stop_reason == "budget"
+        assert report.stop_message.startswith("4 designs of round 1 would cost 40.00 USD")
+    else:
+        assert [line.designs for line in report.rounds] == [chosen]
+
+
 def test_a_selection_chooses_and_explains(loop):
     settings = SelectionSettings(
         policy="top_score", score_column="score", higher_is_better=True, seed=3, max_per_parent=2
@@ -457,12 +490,75 @@ def test_a_score_of_unknown_direction_is_refused_before_anything_is_proposed(loo
     assert not loop.loop_log().read().rounds
 
 
-def test_a_selection_that_leaves_nothing_ends_the_loop(loop, folder):
+@pytest.mark.parametrize("designer", [None, "loop_designers:flat"])
+def test_a_file_of_which_the_selection_leaves_nothing_hides_no_other(loop, folder, designer):
+    write(folder, "a.fasta", "ACDEF")
+    write(folder, "b.fasta", "ACDEF")
+    write(folder, "c.fasta", "ACDEG")
+    changes = {"source": str(folder), "designer": designer, "selection": SelectionSettings(policy="random")}
+    names = ["a", "c"] if designer is None else ["a", "c", "round-003"]
+    for _ in range(2):
+        report = loop(**changes, max_rounds=len(names) + (designer is None))
+        assert [line.name for line in report.rounds if line.number] == names
+        assert report.stop_reason == ("no_more_designs" if designer is None else "rounds")
+    assert [name for name, _ in loop.laboratory.measured] == [f"loop-{name}" for name in names]
+
+
+def test_a_file_of_which_the_selection_leaves_nothing_is_reported(loop, folder):
     write(folder, "a.fasta", "ACDEF")
     write(folder, "b.fasta", "ACDEF")
     report = loop(source=str(folder), selection=SelectionSettings(policy="random"))
+    (line,) = (line for line in report.rounds if line.name == "b")
+    assert (line.campaign_id, line.number, "1 measured" in line.problem) == ("loop-b", None, True)
+
+
+def test_a_designer_of_whom_the_selection_leaves_nothing_ends_the_loop(loop):
+    changes = {"designer": "loop_designers:same", "selection": SelectionSettings(policy="random")}
+    report = loop(**changes, max_rounds=3)
     assert (report.stop_reason, len(report.rounds)) == ("nothing_to_measure", 1)
     assert "1 measured" in report.stop_message
+
+
+class Deployment:
+    """A deployed designer whose runs complete at once: each writes the next design to the address or the folder."""
+
+    def __init__(self, folder, *residues):
+        self.folder = folder
+        self.residues = list(residues)
+        self.by_key = {}
+
+    def start_run(self, _name, parameters, *, name, tags, idempotency_key):
+        if idempotency_key not in self.by_key:
+            self.by_key[idempotency_key] = FlowRun(flow_id=uuid4(), name=name, tags=tags, state=Completed())
+            number, residues = len(self.by_key), self.residues.pop(0)
+            if self.folder is None:
+                Path(parameters["candidates"]).write_text(f"name,sequence\nd{number},{residues}\n")
+            else:
+                write(self.folder, f"{number}.fasta", residues)
+        return self.by_key[idempotency_key]
+
+
+@pytest.mark.parametrize("writes_files", [False, True])
+def test_the_next_start_asks_a_deployment_again_of_which_the_selection_leaves_nothing(
+    loop, folder, monkeypatch, writes_files
+):
+    made = Deployment(folder if writes_files else None, "ACDEF", "ACDEF", "ACDEG")
+    monkeypatch.setattr(deployed, "start_run", made.start_run)
+    monkeypatch.setattr(deployed, "_parameters_of", lambda _: set() if writes_files else {"candidates"})
+    changes = {
+        "designer": "design/gpu",
+        "source": str(folder) if writes_files else None,
+        "selection": SelectionSettings(policy="random"),
+        "max_rounds": 2,
+    }
+    if writes_files:
+        with pytest.raises(DesignerFailed, match="no file with designs to measure"):
+            loop(**changes)
+    else:
+        assert loop(**changes).stop_reason == "nothing_to_measure"
+    assert len(made.by_key) == 2
+    assert loop(**changes).stop_reason == "rounds"
+    assert (len(made.by_key), len(loop.laboratory.measured)) == (3, 2)
 
 
 def test_a_goal_that_the_assay_cannot_reach_is_refused_before_anything(loop):
@@ -511,6 +607,38 @@ def test_a_campaign_that_fails_stops_a_designers_loop_and_is_tried_again(loop):
     assert loop.laboratory.measured[1] == ("loop-round-002", [c.candidate.name for c in fixed.choices])
 
 
+@pytest.mark.parametrize(
+    ("corrected", "is_ordered", "measured"),
+    [
+        (Assay(target="human"), False, 0),
+        (Assay(target="t", n_replicates=5), False, 0),
+        (Assay(target="human"), True, 1),
+        (Assay(target="T-1"), False, 1),
+    ],
+    ids=["target", "replicates", "ordered", "the same"],
+)
+def test_a_planned_round_is_not_ordered_with_another_assay_than_the_loops(
+    loop, corrected, is_ordered, measured
+):
+    loop.laboratory.during["loop-round-001"] = kill
+    first = loop.prefect.start(PARAMETERS)
+    with pytest.raises(Killed):
+        loop(first, designer="loop_designers:flat", max_rounds=1)
+    del loop.prefect.runs[first.id]
+    loop.laboratory.during.clear()
+    if is_ordered:
+        loop.laboratory.spent["loop-round-001"] = PRICE
+    again = loop.prefect.start({**PARAMETERS, "assay": corrected.model_dump(mode="json")})
+    changes = {"designer": "loop_designers:flat", "max_rounds": 1, "assay": corrected}
+    if measured:
+        assert loop(again, **changes).stop_reason == "rounds"
+    else:
+        with pytest.raises(LoopFailed, match=r"planned with another assay .*; nothing .* another loop id"):
+            loop(again, **changes)
+    assert len(loop.laboratory.measured) == measured
+    assert loop.open_logs() == []
+
+
 def test_each_round_is_reported_with_the_round_before_it(loop):
     loop(designer="loop_designers:longer", max_rounds=2)
     told = {line.name: (previous, bool(line.table), news) for line, previous, news in loop.reported}
@@ -529,6 +657,18 @@ def test_why_a_campaign_failed_is_in_the_log_of_the_loop(loop):
     assert loop.reported[-1][0].problem == entry.failed.problem
     loop.laboratory.broken.clear()
     assert [line.problem for line in loop(designer="loop_designers:longer", max_rounds=1).rounds] == [None]
+
+
+def test_what_a_round_has_cost_that_failed_is_in_the_report(loop, folder):
+    """Such as one that was billed and is overdue."""
+    write(folder, "a.fasta", "ACDEF", "ACDEG")
+    write(folder, "b.fasta", "ACDEH")
+    write(folder, "c.fasta", "ACDEI")
+    loop.laboratory.broken.update({"loop-a", "loop-c"})
+    loop.laboratory.during["loop-a"] = lambda: loop.laboratory.spent.update({"loop-a": 2 * PRICE})
+    report = loop(source=str(folder), budget_usd=PRICE)
+    assert [line.spent_cents for line in report.rounds] == [2 * PRICE, PRICE, None]
+    assert report.spent_cents == 3 * PRICE
 
 
 @pytest.fixture
@@ -1003,6 +1143,49 @@ def test_a_run_that_was_suspended_too_often_ends_and_the_loop_stays_open(loop, f
 def test_a_budget_approves_the_rounds_and_without_one_each_round_is_asked_about(loop, budget_usd, unasked):
     loop(designer="loop_designers:flat", max_rounds=2, budget_usd=budget_usd)
     assert loop.laboratory.priced == list(zip(("loop-round-001", "loop-round-002"), unasked, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("refused", "again_usd", "limits"),
+    [
+        (("loop-a", "loop-b"), 5, [("loop-a", 5), ("loop-b", 2)]),
+        (("loop-a",), 5, [("loop-a", 1)]),
+        (("loop-a", "loop-b"), 4, [("loop-a", 4), ("loop-b", 1)]),
+        (("loop-a", "loop-b"), 3, [("loop-a", 3), ("loop-b", 0)]),
+        (("loop-a", "loop-b"), None, [("loop-a", 0), ("loop-b", 0)]),
+    ],
+    ids=["both", "one", "smaller", "used up", "none"],
+)
+def test_rounds_that_are_tried_again_share_the_budget(loop, folder, refused, again_usd, limits):
+    """Such as two files that a token for reading could not order; amounts in prices of one design."""
+    write(folder, "a.fasta", "ACDEF", "ACDEG", "ACDEH")
+    write(folder, "b.fasta", "ACDEI", "ACDEK", "ACDEL", "ACDEM")
+
+    def play(budget):
+        budget_usd = None if budget is None else budget * PRICE / 100
+        loop(source=str(folder), designs_per_round=None, max_rounds=2, budget_usd=budget_usd)
+
+    loop.laboratory.broken.update(refused)
+    play(5)
+    loop.laboratory.broken.clear()
+    loop.laboratory.priced.clear()
+    play(again_usd)
+    assert loop.laboratory.priced == [(name, limit * PRICE) for name, limit in limits]
+
+
+def test_a_round_that_goes_on_may_cost_no_more_than_the_budget_leaves_by_then(loop, folder):
+    """Its campaign keeps the terms of its start; another round has cost more than was expected meanwhile."""
+    write(folder, "a.fasta", "ACDEF", "ACDEG", "ACDEH")
+    write(folder, "b.fasta", "ACDEI")
+    loop.laboratory.during["loop-b"] = kill
+    changes = {"source": str(folder), "designs_per_round": None, "budget_usd": 5 * PRICE / 100}
+    with pytest.raises(Killed):
+        loop(**changes)
+    loop.laboratory.during.clear()
+    loop.laboratory.spent["loop-a"] = 4 * PRICE
+    loop(**changes)
+    limits = [("loop-a", 5 * PRICE), ("loop-b", 2 * PRICE), ("loop-b", PRICE)]
+    assert loop.laboratory.priced == limits
 
 
 @pytest.mark.parametrize("error", [ApprovalRejected("rejected"), ApprovalExpired("not answered")])

@@ -74,21 +74,24 @@ def test_reasons_name_the_figures():
     assert stop_reason(rules(budget_cents=100), [], 100)[1] == "1.00 USD of the budget of 1.00 USD is spent"
 
 
-@given(st.integers(1, 300), st.integers(0, 400), st.integers(0, 100))
-def test_as_many_designs_as_fit_are_afforded(requested, left, base):
+@given(st.integers(1, 300), st.integers(0, 400), st.integers(0, 100), st.integers(1, 8))
+def test_as_many_designs_as_fit_and_the_assay_takes_are_afforded(most, left, base, step):
     asked = []
+    requested = -(-most // step) * step
 
     def price(count):
+        assert count % step == 0
         asked.append(count)
         return base + 2 * count
 
-    fits = count_affordable(price, requested, left)
-    assert fits == max((k for k in range(1, requested + 1) if base + 2 * k <= left), default=0)
+    fits = count_affordable(price, lambda count: count % step == 0, requested, left)
+    assert fits == max((k for k in range(step, requested + 1, step) if base + 2 * k <= left), default=0)
     assert len(asked) <= 2 + math.ceil(math.log2(requested + 1))
 
 
 def test_without_a_price_nothing_is_said():
-    assert count_affordable(lambda _: None, 5, 100) is None
+    assert count_affordable(lambda _: None, lambda _: True, 5, 100) is None
+    assert count_affordable(lambda count: 500 if count == 5 else None, lambda _: True, 5, 100) is None
 
 
 def row(**changes):

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from prefect_assay.errors import ArchiveError
 from prefect_assay.orders.job import OrderRoute, PaymentState
 from prefect_assay.orders.ledger.log import (
+    Accepted,
     Approved,
     Confirming,
     InDoubt,
@@ -238,6 +239,16 @@ def test_a_surplus_moves_the_order_to_the_older_experiment_while_nothing_is_comm
     assert (state.ordered.invoice_id, state.ordered.adopted) == (None, True)
     assert state.surplus == ("exp_1",)
     assert folded(first, surplus("exp_2", "exp_1")).ordered == first
+
+
+@pytest.mark.parametrize("kept", ["exp_0", "exp_1"])
+def test_an_acceptance_is_forgotten_only_when_the_order_moves_to_an_older_experiment(kept):
+    """Else a quote of the older experiment would seem to be confirmed already, and nobody would confirm it."""
+    accepted = Accepted(experiment_id="exp_1", invoice_id="inv_1")
+    extra = "exp_1" if kept == "exp_0" else "exp_2"
+    state = folded(Ordered(experiment_id="exp_1"), accepted, surplus(extra, kept))
+    assert state.ordered.experiment_id == kept
+    assert state.accepted == (accepted if kept == "exp_1" else None)
 
 
 experiments = st.sampled_from(["exp_1", "exp_2", "exp_3"])

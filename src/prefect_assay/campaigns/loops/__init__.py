@@ -14,7 +14,7 @@ from prefect_assay.campaigns.loops.loop_log import (
     designs_address,
     of_designs_address,
 )
-from prefect_assay.campaigns.loops.proposals import UnreadableDesigns, next_round
+from prefect_assay.campaigns.loops.proposals import MeasuredFile, UnreadableDesigns, next_round
 from prefect_assay.campaigns.loops.report import loop_report, round_line
 from prefect_assay.campaigns.loops.rules import (
     RoundValue,
@@ -29,6 +29,7 @@ __all__ = [
     "Loop",
     "LoopLog",
     "LoopState",
+    "MeasuredFile",
     "NothingToMeasure",
     "OverBudget",
     "Round",

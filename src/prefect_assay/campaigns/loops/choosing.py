@@ -14,7 +14,7 @@ from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Choice, KeptFates, Selection
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.service.models.billing import usd
-from prefect_assay.service.models.sequences import Pool, Sequences
+from prefect_assay.service.models.sequences import Batch, Pool, Sequences
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.words import many
 from prefect_assay.tasks.estimate import estimate_cost, resolve_target
@@ -125,11 +125,16 @@ def _count_affordable(
     """How many designs can be paid, and what one of them costs; OverBudget if not even `least`."""
     if budget_left is None:
         return design_count, None
+
+    def takes(count: int) -> bool:
+        return _split(loop, designs, count) is not None
+
     price = _make_pricing(loop, designs)
-    fits = count_affordable(price, design_count, budget_left)
+    fits = count_affordable(price, takes, design_count, budget_left)
     if fits is None:
         return design_count, None  # a quote is needed, and the campaign's cap bounds it
     if fits < least:
+        least = next(count for count in range(least, design_count + 1) if takes(count))
         what = "one design" if least == 1 else f"{least:,} designs"
         raise OverBudget(
             f"{what} of round {number} would cost {usd(price(least))}, and the budget leaves {usd(budget_left)}"
@@ -144,15 +149,22 @@ def _make_pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
 
     @cache
     def price(count: int) -> int | None:
-        items = tuple(designs[index] for index in range(count))
-        try:
-            batches = split_into_batches(
-                Sequences(source=loop.loop_id, items=items), loop.assay, loop.reading.designs_per_experiment
-            )
-        except InvalidSpec:  # so many designs do not fit the assay
+        batches = _split(loop, designs, count)
+        if batches is None:
             return None
         specs = [ExperimentSpec.of(loop.assay, batch, target.id if target else None) for batch in batches]
         totals = [estimate_cost(loop.credentials, spec).total_cents for spec in specs]
         return None if None in totals else sum(total for total in totals if total is not None)
 
     return price
+
+
+def _split(loop: Loop, designs: Pool, count: int) -> tuple[Batch, ...] | None:
+    """The experiments of the first so many designs; None if the assay does not take that number."""
+    items = tuple(designs[index] for index in range(count))
+    try:
+        return split_into_batches(
+            Sequences(source=loop.loop_id, items=items), loop.assay, loop.reading.designs_per_experiment
+        )
+    except InvalidSpec:
+        return None

@@ -17,6 +17,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.campaigns import artifacts
 from prefect_assay.campaigns.approval.requester import Requester, identify_requester
 from prefect_assay.campaigns.approval.terms import account_in, find_differences, is_another_ledger
@@ -24,6 +25,7 @@ from prefect_assay.campaigns.events import facts, is_news
 from prefect_assay.campaigns.flow_results import LoopReport, RoundReport
 from prefect_assay.campaigns.loops import (
     Loop,
+    MeasuredFile,
     NothingToMeasure,
     OverBudget,
     Round,
@@ -75,6 +77,7 @@ from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import kept_plan, read_campaign_table
 from prefect_assay.tasks.current_run import can_suspend, this_run
+from prefect_assay.tasks.estimate import resolve_target
 
 # More rounds cannot have ended between two executions; a run remembers only its last events.
 _REPORTED_MAX: Final = 50
@@ -97,11 +100,16 @@ class LoopRun:
     rules: StopRules
     log: CampaignLog
 
-    def spent_cents(self) -> int:
-        """What the orders of all rounds cost, by the ledgers, in US cents without VAT."""
-        campaigns = self.loop.loop_log.read().campaigns
+    def spent_cents(self, *, besides: str | None = None) -> int:
+        """What the orders of all rounds cost, by the ledgers, in US cents without VAT; `besides` is left out."""
+        campaigns = [name for name in self.loop.loop_log.read().campaigns if name != besides]
         budget = self.setup.ledgers.budget.read() if campaigns else None
         return sum(budget.campaign_cents(campaign_id) for campaign_id in campaigns) if budget else 0
+
+    def compute_limit_cents(self, fixed: RoundFixed) -> int:
+        """What a round may cost without asking: within its own limit, the terms, and what the other rounds leave now."""
+        left_cents = (self.rules.budget_cents or 0) - self.spent_cents(besides=fixed.campaign_id)
+        return max(0, min(fixed.limit_cents or 0, left_cents, self.setup.unasked_cents))
 
     def check_not_stopped(self) -> None:
         """Raise StoppedByPerson if a person has canceled the loop."""
@@ -112,10 +120,10 @@ class LoopRun:
 
 @dataclass(frozen=True)
 class Progress:
-    """The rounds after a look at the log, and the files, by campaign id, that this execution could not read."""
+    """The rounds after a look at the log, and the files, by campaign id, that this execution leaves out."""
 
     rounds: tuple[Round, ...] = ()
-    unreadable: Mapping[str, RoundReport] = field(default_factory=dict)
+    left_out: Mapping[str, RoundReport] = field(default_factory=dict)
 
     def values(self, start: datetime) -> list[RoundValue]:
         """The rounds that were tried, in their order; one without a table has no value."""
@@ -125,12 +133,12 @@ class Progress:
             if entry.ended or entry.has_failed_under(start)
         ]
 
-    def without(self, error: UnreadableDesigns) -> "Progress":
-        """One more file that cannot be read."""
+    def without(self, error: UnreadableDesigns | MeasuredFile) -> "Progress":
+        """One more file that is left out."""
         line = RoundReport(
             name=error.name, campaign_id=error.campaign_id, table=None, best_kd_M=None, problem=str(error)
         )
-        return replace(self, unreadable={**self.unreadable, error.campaign_id: line})
+        return replace(self, left_out={**self.left_out, error.campaign_id: line})
 
 
 def play_loop(setup: CampaignSetup, loop: Loop, rules: StopRules) -> LoopReport:
@@ -321,6 +329,8 @@ def _play_rounds(run: LoopRun) -> LoopReport:
                 return _end_loop(
                     run, progress, Stop.NO_MORE_DESIGNS, _no_more_designs(run.loop.options.wait_days)
                 )
+        except MeasuredFile as error:
+            progress = progress.without(error)
         except (OverBudget, NothingToMeasure) as error:
             return _end_loop(run, progress, error.stop, str(error))
         except UnreadableDesigns as error:
@@ -382,7 +392,7 @@ def _record_next_round(run: LoopRun, progress: Progress) -> bool:
             len(progress.rounds) + 1,
             None if budget is None else budget - run.spent_cents(),
             since=max(run.loop.start, last.at) if last else run.loop.start,
-            skip=frozenset(progress.unreadable),
+            skip=frozenset(progress.left_out),
         )
         match proposal:
             case RoundFixed():
@@ -444,17 +454,24 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
     setup, campaign_id = run.setup, fixed.campaign_id
     problem: str | None
     try:
-        plan = kept_plan(setup.archive, campaign_id) or make_plan(
-            setup, _make_campaign_input(run.loop, fixed)
-        )
+        plan = kept_plan(setup.archive, campaign_id)
+        problem = _find_other_assay(run, plan) if plan else None
+        if problem is not None:
+            log.finish(problem, complete=False)
+            return problem
+        plan = plan or make_plan(setup, _make_campaign_input(run.loop, fixed))
         started = run.log.state.started
+        limit_cents = run.compute_limit_cents(fixed)
         campaign = begin_campaign(
             setup,
             plan,
-            unasked_cents=min(fixed.limit_cents or 0, setup.unasked_cents),
+            unasked_cents=limit_cents,
             asked_by=Requester(started.requester, started.requester_known_by) if started else None,
             loop_id=run.loop.loop_id,
         )
+        # One that has begun before keeps its terms, of a time when other rounds had cost less.
+        unasked_cents = min(campaign.setup.unasked_cents, limit_cents)
+        campaign.setup = replace(campaign.setup, unasked_cents=unasked_cents)
         # A person who cancels the loop stops its log first, and then each campaign that has begun.
         run.check_not_stopped()
         approve_price(campaign)
@@ -471,6 +488,20 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
             log.finish(problem, complete=False)
     _raise_if_stopped(fixed, log)
     return problem
+
+
+def _find_other_assay(run: LoopRun, plan: Plan) -> str | None:
+    """Why a round that was planned with another assay is not ordered; None with orders, which go on as they are."""
+    if _has_ordered(run, plan.campaign_id):
+        return None
+    target = resolve_target(run.setup.credentials, run.loop.assay)
+    # A plan names its target by the id.
+    if plan.assay == run.loop.assay.model_copy(update={"target": target.id if target else None}):
+        return None
+    return (
+        f"campaign {plan.campaign_id} was planned with another assay than the loop has now; nothing of it was ordered. "
+        "Choose another loop id, or start the loop with the assay of before"
+    )
 
 
 def _raise_if_stopped(fixed: RoundFixed, log: CampaignLog) -> None:
@@ -533,9 +564,10 @@ def _make_report(run: LoopRun, progress: Progress, stop: Stop, words: str) -> Lo
         run.loop.loop_id,
         progress.rounds,
         run.rules.objective,
+        campaign_cents=run.setup.ledgers.budget.read().campaign_cents,
         stop_message=words,
         stop_reason=stop,
-        unreadable=progress.unreadable.values(),
+        left_out=progress.left_out.values(),
     )
     if not run.loop.designer:
         by_name = tuple(sorted(report.rounds, key=lambda line: line.name))

@@ -13,7 +13,7 @@ from typing import Final
 from prefect_assay.analysis.results import write_summary_csv
 from prefect_assay.archive.sources import Listed
 from prefect_assay.archive.store import join_key
-from prefect_assay.campaigns.loops.choosing import choose_round
+from prefect_assay.campaigns.loops.choosing import NothingToMeasure, choose_round
 from prefect_assay.campaigns.loops.deployed import proposed_pool, run_designer
 from prefect_assay.campaigns.loops.files import (
     DesignFiles,
@@ -45,17 +45,27 @@ class UnreadableDesigns(InvalidSequences):
         self.campaign_id = campaign_id
 
 
+class MeasuredFile(NothingToMeasure):
+    """The selection leaves out every design of one file; other files may have more."""
+
+    def __init__(self, name: str, campaign_id: str, error: NothingToMeasure) -> None:
+        super().__init__(str(error))
+        self.name = name
+        self.campaign_id = campaign_id
+
+
 def next_round(
     loop: Loop, number: int, budget_left: int | None, *, since: datetime, skip: frozenset[str] = frozenset()
 ) -> RoundFixed | Waiting | None:
     """The next round: of the source's next file, else of the designer; None if there is neither.
 
     `Waiting` if a file may still come, or while the designer's run goes on. `since` is when the wait for a file began,
-    and `skip` has the campaign ids of files that cannot be read.
+    and `skip` has the campaign ids of files that are left out.
 
     Raises:
         OverBudget: the budget does not cover the round.
-        NothingToMeasure: the selection left out every candidate.
+        NothingToMeasure: the selection left out every candidate of the designer.
+        MeasuredFile: it left out those of a file.
         DesignerFailed: the designer gave nothing.
         InvalidSequences: its designs cannot be ordered.
         UnreadableDesigns: those of a file cannot be ordered.
@@ -99,25 +109,29 @@ def _of_deployment(
     if isinstance(writes, Waiting):
         return writes
     if writes:
-        pool = proposed_pool(loop.loop_log, number, designer, loop.reading)
-        with loop.loop_log.opened_pool(pool) as path:
-            return choose_round(loop, number, pool, read_pool(str(path), reading=loop.reading), budget_left)
+        return _of_candidates(loop, number, designer, budget_left)
     # Its run has ended, so its file is complete.
     written = _list_design_files(loop, skip, settle=0.0).complete
     if not written:
         raise DesignerFailed(
-            f"round {number}: {designer} completed and left no new design file in {loop.source}; nothing was "
-            "ordered. Let it write one, or take the parameter `candidates`; then press Retry or start the loop again"
+            f"round {number}: {designer} completed and left no file with designs to measure in {loop.source}; nothing "
+            "was ordered. Let it write one, or take the parameter `candidates`; then press Retry or start the loop again"
         )
     return _of_file(loop, number, written[0], budget_left)
+
+
+def _of_candidates(loop: Loop, number: int, designer: str, budget_left: int | None) -> RoundFixed:
+    pool = proposed_pool(loop.loop_log, number, designer, loop.reading)
+    with loop.loop_log.opened_pool(pool) as path:
+        return choose_round(loop, number, pool, read_pool(str(path), reading=loop.reading), budget_left)
 
 
 def _has_designs(loop: Loop, number: int, skip: frozenset[str], *, writes: bool) -> bool:
     if not writes:
         return bool(_list_design_files(loop, skip, settle=0.0).complete)
     try:
-        return proposed_pool(loop.loop_log, number, str(loop.designer), loop.reading).designs > 0
-    except (DesignerFailed, InvalidSequences):
+        return _of_candidates(loop, number, str(loop.designer), None).designs > 0
+    except (DesignerFailed, InvalidSequences, NothingToMeasure):
         return False
 
 
@@ -198,7 +212,10 @@ def _of_file(loop: Loop, number: int, file: Listed, budget_left: int | None) -> 
             raise UnreadableDesigns(name, campaign_id, InvalidSequences(findings)) from None
         pool = loop.loop_log.keep_file(path, file.name, len(designs))
     whole = loop.options.designs_per_round is None and loop.options.selection is None
-    fixed = choose_round(loop, number, pool, designs, budget_left, whole=whole)
+    try:
+        fixed = choose_round(loop, number, pool, designs, budget_left, whole=whole)
+    except NothingToMeasure as error:
+        raise MeasuredFile(name, campaign_id, error) from None
     return fixed.model_copy(
         update={"name": name, "campaign_id": campaign_id, "origin": f"{_FILE}{file.address}"}
     )

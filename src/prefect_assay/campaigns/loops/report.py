@@ -1,6 +1,6 @@
 """A loop's log as a report, for its flow, its artifact and the command line."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prefect_assay.campaigns.flow_results import LoopReport, RoundReport
 from prefect_assay.campaigns.loops.loop_log import Round
@@ -13,25 +13,32 @@ def loop_report(
     rounds: Iterable[Round],
     objective: Objective | None,
     *,
+    campaign_cents: Callable[[str], int],
     stop_message: str,
     stop_reason: Stop | None = None,
-    unreadable: Iterable[RoundReport] = (),
+    left_out: Iterable[RoundReport] = (),
 ) -> LoopReport:
-    """The rounds in their order, and the files that could not be read."""
+    """The rounds in their order, and the files that were left out.
+
+    `campaign_cents` is what a campaign costs by the ledgers: a round that has failed, or goes on, may cost as well.
+    """
     rounds = tuple(rounds)
     ended = [entry.ended for entry in rounds if entry.ended]
+    lines = [
+        round_line(entry, objective, campaign_cents(entry.fixed.campaign_id) or None) for entry in rounds
+    ]
     return LoopReport(
         loop_id=loop_id,
-        rounds=(*(round_line(entry, objective) for entry in rounds), *unreadable),
+        rounds=(*lines, *left_out),
         stop_message=stop_message,
         stop_reason=stop_reason,
         best=format_value(best_of([end.best for end in ended], objective), objective),
-        spent_cents=sum(end.spent_cents for end in ended),
+        spent_cents=sum(line.spent_cents or 0 for line in lines),
     )
 
 
-def round_line(entry: Round, objective: Objective | None) -> RoundReport:
-    """One round as a line."""
+def round_line(entry: Round, objective: Objective | None, cost_cents: int | None = None) -> RoundReport:
+    """One round as a line; `cost_cents` is what it costs until it has ended."""
     fixed, ended = entry.fixed, entry.ended
     return RoundReport(
         name=fixed.name,
@@ -42,5 +49,5 @@ def round_line(entry: Round, objective: Objective | None) -> RoundReport:
         number=fixed.number,
         designs=fixed.designs,
         best=format_value(ended.best, objective) if ended else None,
-        spent_cents=ended.spent_cents if ended else None,
+        spent_cents=ended.spent_cents if ended else cost_cents,
     )

@@ -152,24 +152,31 @@ def rounds_without_improvement(values: Sequence[float | None], objective: Object
     return flat
 
 
-def count_affordable(price: Callable[[int], int | None], design_count: int, left_cents: int) -> int | None:
+def count_affordable(
+    price: Callable[[int], int | None], takes: Callable[[int], bool], design_count: int, left_cents: int
+) -> int | None:
     """The most designs, up to `design_count`, whose price is within `left_cents`; None if a price is not known.
 
-    `price` gives the price in cents of the first so many designs, and rises with their number.
+    `price` gives the price in cents of the first so many designs, and rises with their number; `takes` says whether the
+    assay takes that number.
     """
     total = price(design_count)
     if total is None:
         return None
     if total <= left_cents:
         return design_count
-    fits, too_many = 0, design_count
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        total = price(middle)
+    fits, least, most = 0, 1, design_count - 1
+    while least <= most:
+        middle = (least + most) // 2
+        count = next((count for count in range(middle, least - 1, -1) if takes(count)), None)
+        if count is None:
+            least = middle + 1
+            continue
+        total = price(count)
         if total is None:
             return None
         if total <= left_cents:
-            fits = middle
+            fits, least = count, middle + 1
         else:
-            too_many = middle
+            most = count - 1
     return fits

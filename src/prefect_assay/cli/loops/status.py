@@ -12,6 +12,7 @@ from prefect_assay.campaigns.loops import (
 )
 from prefect_assay.cli.output import plain_table
 from prefect_assay.orders.ledger import Ledgers
+from prefect_assay.orders.ledger.budget import BudgetState
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.billing import usd
@@ -34,24 +35,11 @@ def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
         message = f"canceled by {state.stopped.person}"
     else:
         message = state.over.words if state.over else "still running"
-    return _with_spent(loop_report(log.name, rounds, objective, stop_message=message), log)
-
-
-def _with_spent(report: LoopReport, log: CampaignLog) -> LoopReport:
-    """The same, with what the ledgers say of the rounds that have not ended; a loop's log has a sum only of the others."""
-    terms = log.state.terms
-    ledgers = Ledgers.find_recorded(log.store, log.prefix, terms.service) if terms else None
-    if ledgers is None:
-        return report
-    budget = ledgers.budget.read()
-    rounds = [
-        line
-        if line.spent_cents is not None
-        else line.model_copy(update={"spent_cents": budget.campaign_cents(line.campaign_id) or None})
-        for line in report.rounds
-    ]
-    total = sum(line.spent_cents or 0 for line in rounds)
-    return report.model_copy(update={"rounds": tuple(rounds), "spent_cents": total})
+    ledgers = Ledgers.find_recorded(log.store, log.prefix, state.terms.service) if state.terms else None
+    budget = ledgers.budget.read() if ledgers else BudgetState()
+    return loop_report(
+        log.name, rounds, objective, campaign_cents=budget.campaign_cents, stop_message=message
+    )
 
 
 def rounds_table(report: LoopReport) -> Table:

@@ -256,7 +256,9 @@ class Unpaid(_Placed, frozen=True):
             case Withdrawn():
                 return self._move_to(Unpaid, confirmed=False, withdrawn=True)
             case Surplus() if self._may_move_to(record):
-                older = {"ordered": self._move_to_older(record), "invoiced": None, "partial": None}
+                # What was read or answered about the other experiment says nothing about the older one.
+                less = {"accepted": None, "invoiced": None, "partial": None}
+                older = {"ordered": self._move_to_older(record), **less}
                 return self._keep_state(record).model_copy(update=older)
             case _:
                 return self._apply_shared_rules(record)
