@@ -546,6 +546,39 @@ def test_what_stands_beside_an_exact_value_leaves_it_exact(fields):
 
 
 @pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"koff_mean": "<1e-5"}, "k_off"),
+        ({"koff_mean": 1e-5, "koff_qualifier": "<"}, "k_off"),
+        ({"kon_mean": "> 1e7"}, "k_on"),
+        ({"kd_mean": None, "kon_mean": "> 1e7"}, "k_on"),
+        ({"concentration_value": 5.0, "concentration_display": "<5.0"}, "the concentration"),
+    ],
+)
+@pytest.mark.parametrize("listed", [1, 2])
+def test_a_limit_beside_the_main_value_is_never_an_exact_value(fields, word, listed):
+    made = result(*[{"sequence_name": "d1", "binding": "true", "kd_mean": 1e-10, **fields}] * listed)
+    for row in read_rows([made]):
+        assert (row.kon_per_M_s, row.koff_per_s, row.concentration_nM) == (None, None, None)
+        assert row.kd_M == (None if "kd_mean" in fields else pytest.approx(1e-10))
+        assert row.qualifier is None
+    for row in read_rows([made])[-listed:]:
+        assert fields.items() <= {"kd_mean": None, **json.loads(row.extra or "{}")}.items()
+    (line,) = list_unread_values([made])
+    assert line.startswith(f"{word} in result r-1 is ")
+
+
+def test_a_limit_of_the_main_value_keeps_its_sign_and_the_others_stay_exact():
+    (row,) = read_rows([result({"sequence_name": "d1", "kd_mean": "<1e-10", "koff_mean": 1e-5})])
+    assert (row.kd_M, row.qualifier, row.koff_per_s) == (1e-10, "<", 1e-5)
+    limit, exact = {"concentration_value": "<5.0"}, {"kd_mean": 1e-9}
+    row, *_ = read_rows(
+        [result(*({"sequence_name": "d1", "binding": "true", **one} for one in (exact, limit)))]
+    )
+    assert (row.kd_M, row.qualifier, row.concentration_nM) == (1e-9, None, None)
+
+
+@pytest.mark.parametrize(
     "value", ["1_000", "1,5", {"value": 1e-9}, [1e-9], "1e400", 1e400, "about 5", -1e-9, 5.0, 0.001]
 )
 def test_a_number_that_is_not_read_has_a_line(value):

@@ -301,3 +301,4 @@ def test_a_limit_of_the_concentration_is_none_of_the_melting_temperature():
         ]
     )
     assert format_value(design) == "61.0 °C"
+    assert design.concentration_nM is None

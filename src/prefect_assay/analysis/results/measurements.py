@@ -185,9 +185,9 @@ class RecordReader:
         columns: dict[str, Any] = {kind.column: None for kind in QUANTITIES}
         taken: set[str] = set()
         problems: list[Problem] = []
-        qualifiers: dict[str, str | None] = {}
+        readings: dict[QuantityKind, Quantity] = {}
         for quantity in QUANTITIES:
-            fields = [name for name in quantity.fields if not is_empty(record.get(name))]
+            fields = _list_filled(quantity, record)
             if not fields:
                 continue
             if quantity not in assay.columns:
@@ -198,10 +198,15 @@ class RecordReader:
             if isinstance(reading, Unread):
                 problems.append(Problem(quantity.word, reading.reason))
             else:
+                readings[quantity] = reading
+        main = next((quantity for quantity in MAIN_QUANTITIES if quantity in readings), None)
+        for quantity, reading in readings.items():
+            if reading.qualifier is not None and quantity is not main:
+                problems.append(Problem(quantity.word, _describe_other_limit(quantity, reading)))
+            else:
                 columns[quantity.column] = reading.value
-                qualifiers[quantity.column] = reading.qualifier
-                taken.update(fields)
-        columns["qualifier"] = _find_main_qualifier(columns, qualifiers, record)
+                taken.update(_list_filled(quantity, record))
+        columns["qualifier"] = readings[main].qualifier if main else _read_shown_qualifier(record)
         names: tuple[CallField, ...] = tuple(CALL_FIELDS)
         calls = {name: _read_call(name, record) for name in names}
         stated: dict[CallField, ReadCall] = {name: calls[name][0] for name in names}
@@ -446,13 +451,17 @@ def _agree(one: Quantity, other: Quantity | Unread, tolerance: float) -> bool:
     return isinstance(other, Quantity) and math.isclose(one.value, other.value, rel_tol=tolerance)
 
 
-def _find_main_qualifier(
-    columns: Mapping[str, Any], qualifiers: Mapping[str, str | None], record: Mapping[str, Any]
-) -> str | None:
-    """`<` or `>` of the row's main value, such as K_D; or of the display of a concentration alone."""
-    for kind in MAIN_QUANTITIES:
-        if columns[kind.column] is not None:
-            return qualifiers[kind.column]
+def _list_filled(kind: QuantityKind, record: Mapping[str, Any]) -> list[str]:
+    return [name for name in kind.fields if not is_empty(record.get(name))]
+
+
+def _describe_other_limit(kind: QuantityKind, reading: Quantity) -> str:
+    limit = f"{reading.qualifier}{reading.value:g} {kind.shown[0]}"
+    return f"{limit}, and only the main value of a row, such as its K_D, can be a limit"
+
+
+def _read_shown_qualifier(record: Mapping[str, Any]) -> str | None:
+    """`<` or `>` of the display of a concentration, in a row without a main value."""
     shown = read_quantity(record.get("concentration_display"), quantity=CONCENTRATION)
     return shown.qualifier if isinstance(shown, Quantity) else None
 

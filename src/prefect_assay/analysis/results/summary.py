@@ -22,7 +22,12 @@ from prefect_assay.analysis.kinetics.analysis import (
 )
 from prefect_assay.analysis.results.calls import CALL_FIELDS, CallField, read_call
 from prefect_assay.analysis.results.controls import compare_with_controls, expects_binding
-from prefect_assay.analysis.results.design import DesignSummary, get_sort_key, is_made_up
+from prefect_assay.analysis.results.design import (
+    DesignSummary,
+    find_main_quantity,
+    get_sort_key,
+    is_made_up,
+)
 from prefect_assay.analysis.results.interval import (
     Mean,
     Scatter,
@@ -44,7 +49,7 @@ from prefect_assay.analysis.results.row import (
     Outcome,
     ResultRow,
 )
-from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION, FURTHER_QUANTITIES
+from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION, FURTHER_QUANTITIES, QuantityKind
 from prefect_assay.service.models.vocabulary import snake_case
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -218,7 +223,13 @@ def _summarize_design(
         "aa_string": next((entry.aa_string for entry in entries if entry.aa_string), None),
     }
     design = DesignSummary.model_validate({**values, **binding, **temperature, **context})
+    main = find_main_quantity(design)
     marks = {
+        **dict.fromkeys(
+            kind.column
+            for kind in (CONCENTRATION, *FURTHER_QUANTITIES)
+            if (kind is not main or design.qualifier is None) and _is_limit(kind, entries)
+        ),
         "extrapolated": _is_extrapolated(design, [row, *measurements], curves, highest_molar),
         "simulated": design.simulated or is_made_up(design),
     }
@@ -438,6 +449,12 @@ def _count_kinds(counts: Counter[Verdict]) -> str:
 
 def _find_first_number(entries: Sequence[ResultRow], column: str) -> float | None:
     return next((value for entry in entries if (value := _read_count(entry, column)) is not None), None)
+
+
+def _is_limit(kind: QuantityKind, entries: Sequence[ResultRow]) -> bool:
+    """Whether the first number of a kind is a limit, whose sign is lost in a row about another value."""
+    entry = next((entry for entry in entries if _read_count(entry, kind.column) is not None), None)
+    return entry is not None and entry.qualifier is not None and find_main_quantity(entry) is kind
 
 
 def _read_count(row: ResultRow, column: str) -> float | None:

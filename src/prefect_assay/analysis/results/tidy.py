@@ -33,7 +33,7 @@ from prefect_assay.analysis.results.row import (
     Outcome,
     ResultRow,
 )
-from prefect_assay.service.assays import KD, QUANTITIES
+from prefect_assay.service.assays import KD, MAIN_QUANTITIES, QUANTITIES
 from prefect_assay.service.models.answer_json import without_open_links
 from prefect_assay.service.models.result import Replicate, Result, ResultEntry
 from prefect_assay.service.models.sequences import ProteinSequence
@@ -230,7 +230,7 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
     used = [row for row in replicates if row.outcome in HAS_RESULT] if outcome is Outcome.MEASURED else []
     if used and all(row.outcome is Outcome.BINDING for row in used):
         outcome = Outcome.BINDING
-    values: dict[str, Any] = {"qualifier": None}
+    values: dict[str, Any] = dict.fromkeys(["qualifier", *(kind.column for kind in QUANTITIES)])
     for kind in QUANTITIES:
         parts = [
             (getattr(row, kind.column), row.qualifier)
@@ -238,8 +238,10 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
             if row.qualifier is None or find_main_quantity(row) is kind
         ]
         value, sign, limit_doubts = join_values(parts, by_factors=kind.has_log_mean)
-        if sign is None or values["qualifier"] is None:
-            values |= {kind.column: value, "qualifier": sign or values["qualifier"]}
+        if sign is None:
+            values[kind.column] = value
+        elif all(values[main.column] is None for main in MAIN_QUANTITIES):
+            values |= {kind.column: value, "qualifier": sign}
         doubts += limit_doubts
     first = replicates[0]
     words = {
