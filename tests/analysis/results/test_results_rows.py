@@ -151,6 +151,28 @@ def test_an_apparent_kd_has_the_unit_of_its_record():
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        {"kd_app": {"value": 0.012, "unit": "uM"}},
+        {"kd_app": {"value": 1e-5, "qualifier": ">"}},
+        {"kd_app": {"value": 1e-5, "ci_low": 1e-5, "at_limit": True}},
+        {"kd_app": {"value": ">1e-5"}},
+        {"kd_app": {"ci_low": 1e-5}},
+        *({"kd_app": {"value": 1e-5}, "kd_qualifier": word} for word in (">", "gt")),
+        *(
+            {"kd_app": {"value": 1e-5}, name: "> 10 uM (no fit)"}
+            for name in ("kd_mean", "kd_display", "comment")
+        ),
+        *({"kd_app": 1e-5, name: word} for name, word in (("kd_app_relation", ">"), ("kd_app_units", "uM"))),
+    ],
+)
+def test_an_apparent_kd_with_another_unit_or_a_limit_is_no_affinity(fields):
+    entry = {"sequence_name": "d1", "binding": "true", "kd_units": "M", "kd_mean": None}
+    (design,) = summarize(read_rows([result({**entry, **fields})]))
+    assert (design.kd_M, design.outcome) == (None, Outcome.BINDING)
+
+
+@pytest.mark.parametrize(
     ("kind", "entry", "column", "unit"),
     [
         ("thermostability", {"tm": 331.2, "tm_unit": "K"}, "tm_C", "'K', and the units known here are .C"),

@@ -101,6 +101,7 @@ _NEGATIVE_CALLS: Final = frozenset({Call.DOES_NOT_BIND, Call.NO_EXPRESSION})
 
 
 _SAY_NO_LIMIT: Final = _NOT_NUMBERS | _ALL_CALL_FIELDS
+_APPARENT_FIELDS: Final = frozenset({"value", "ci_low", "ci_high"})
 
 
 class Problem(NamedTuple):
@@ -377,11 +378,20 @@ def find_unit(kind: QuantityKind, *places: Mapping[str, Any]) -> str | Unread | 
 
 
 def read_apparent_kd(extra: Mapping[str, Any]) -> float | None:
-    """The apparent K_D in M of a row's `extra` (service-shapes, Results), if it is a plain value in a known unit."""
+    """The apparent K_D in M of a row's `extra` (service-shapes, Results), if it is an exact value in a known unit.
+
+    None where it has fields of its own that are not published, such as a unit, or where the record says that K_D is a limit.
+    """
     stated = extra.get("kd_app")
-    value = stated.get("value") if isinstance(stated, Mapping) else stated
+    fields = stated if isinstance(stated, Mapping) else {"value": stated}
+    names = {str(snake_case(name)) for name, value in extra.items() if not is_empty(value)}
+    if not fields.keys() <= _APPARENT_FIELDS or any(name.startswith("kd_app_") for name in names):
+        return None
+    if any(_LIMIT_TEXT.fullmatch(str(extra.get(name)).strip()) for name in KD.fields):
+        return None
     unit = extra.get("kd_units")
-    reading = read_quantity(value, unit=None if unit is None else str(unit))
+    record = {**extra, "kd_app": fields.get("value")}
+    reading = read_recorded_quantity(KD, ["kd_app"], record, None if unit is None else str(unit))
     return reading.value if isinstance(reading, Quantity) and reading.qualifier is None else None
 
 
