@@ -20,6 +20,7 @@ from prefect_assay.analysis.results.interval import (
     is_apart,
     pool_scatter,
 )
+from prefect_assay.analysis.results.summary import list_counted_replicates, pool_scatters
 
 
 def row(name, **fields):
@@ -122,6 +123,20 @@ def test_earlier_campaigns_count_unless_they_scatter_otherwise():
     assert (pool_scatter(now, noisy).freedom, pool_scatter(now, noisy).earlier) == (6, 0)
     assert pool_scatter([[-8.0]], alike).freedom == 60, "single replicates get an interval from earlier ones"
     assert pool_scatter([[-8.0]], []) is None
+
+
+def test_a_result_that_a_later_one_replaces_counts_in_no_scatter():
+    designs = [*measured("a", 1, 2), *measured("b", 3, 5), *measured("c", 4, 9)]
+    (once, complete) = (
+        [made.model_copy(update={"result_id": name}) for made in designs] for name in ("p", "r")
+    )
+    another = [made.model_copy(update={"result_type": "screening"}) for made in measured("d", 2, 3)]
+    assert pool_scatters([*once, *another]).log_kd.designs == 4, "of another kind, and not replaced"
+    assert pool_scatters([*once, *complete]) == pool_scatters(complete)
+    assert summarize([*once, *complete]) == summarize(complete)
+    assert list_counted_replicates([*once, *complete]) == list_counted_replicates(complete)
+    unread = [made.model_copy(update={"outcome": "pending"}) for made in complete]
+    assert list_counted_replicates([*once, *unread]) == list_counted_replicates(once)
 
 
 def test_equal_numbers_are_no_scatter():

@@ -91,16 +91,12 @@ def summarize(
         targets: the target's name, by experiment code.
         prices: the price of a design in cents, without VAT, by experiment code.
         attributes: the designer's own columns, by design name.
-        earlier: replicate rows of earlier campaigns, whose scatter also counts.
+        earlier: replicate rows of earlier campaigns (`list_counted_replicates`), whose scatter also counts.
         campaign_id: the campaign of all rows.
         highest_molar: the highest concentration in M, by experiment code; fits say it of their designs.
         simulated: a local lab has answered. Values that a lab says it made up are marked in any case.
     """
     rows = tuple(rows)
-    entries: defaultdict[tuple[str, str], list[ResultRow]] = defaultdict(list)
-    for row in rows:
-        if row.level is Level.SUMMARY:
-            entries[row.name, row.experiment_code].append(row)
     replicates = _group_by_place(rows)
     scatters = pool_scatters(rows, earlier)
     made = [
@@ -118,19 +114,37 @@ def summarize(
             },
             highest_molar=highest_molar.get(code),
         )
-        for (name, code), summary_rows in sorted(entries.items())
+        for (name, code), summary_rows in sorted(_group_summaries(rows).items())
     ]
     made.sort(key=lambda ranked: get_sort_key(ranked.summary))
     return compare_with_controls(assign_groups(made))
 
 
 def pool_scatters(rows: Iterable[ResultRow], earlier: Iterable[ResultRow] = ()) -> Scatters:
-    """The scatter between the replicates of a campaign's designs, and of earlier campaigns."""
-    current, before = _group_by_place(rows), _group_by_place(earlier)
+    """The scatter between the replicates of a campaign's designs that count, and of earlier campaigns."""
+    current, before = _group_by_place(list_counted_replicates(rows)), _group_by_place(earlier)
     return Scatters(
         log_kd=pool_scatter(map(_list_log_kds, current.values()), map(_list_log_kds, before.values())),
         tm_C=pool_scatter(map(_list_tms, current.values()), map(_list_tms, before.values())),
     )
+
+
+def list_counted_replicates(rows: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+    """The replicates of the results that count: a result that a later one replaces may list the same measurements."""
+    rows = tuple(rows)
+    designs = _group_summaries(rows).values()
+    counted = {_get_place(row) for summaries in designs for row in _take_latest_of_kinds(summaries)}
+    replaced = {_get_place(row) for summaries in designs for row in summaries} - counted
+    return tuple(row for row in rows if row.level is Level.REPLICATE and _get_place(row) not in replaced)
+
+
+def _group_summaries(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[ResultRow]]:
+    """The summary rows of each design and experiment."""
+    groups: defaultdict[tuple[str, str], list[ResultRow]] = defaultdict(list)
+    for row in rows:
+        if row.level is Level.SUMMARY:
+            groups[row.name, row.experiment_code].append(row)
+    return groups
 
 
 def _group_by_place(rows: Iterable[ResultRow]) -> dict[_Place, list[ResultRow]]:
