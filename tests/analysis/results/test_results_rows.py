@@ -667,6 +667,33 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
     )
 
 
+def test_what_all_rows_of_a_design_say_is_said_of_the_design():
+    sequence = {"name": "blank", "aa_string": "MKV", "control": True}
+    blank = {"sequence": sequence, "positive_control": False, "data_source": "model", "binding": "false"}
+    rows = read_rows(
+        [result(*({**blank, "replicate": n} for n in (1, 2)), {"sequence_name": "d1", "binding": "no"})]
+    )
+    assert json.loads(rows[0].extra) == {
+        "positive_control": False,
+        "data_source": "model",
+        "replicates_listed": 2,
+    }
+    designs = {design.name: design for design in summarize(rows)}
+    assert (designs["blank"].expects_binding, designs["blank"].data_source) == (False, "model")
+    assert designs["d1"].doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("others", "kd"),
+    [({}, 1e-8), ({"kd_app": 2e-8}, None), ({"kd_units": "nM"}, None), ({"kd_qualifier": ">"}, None)],
+)
+def test_an_apparent_kd_that_all_rows_of_a_design_have_is_its_own(others, kd):
+    entry = {"sequence_name": "d1", "binding": "true", "kd_app": 1e-8}
+    for listed in ([entry, {**entry, **others}], [{**entry, **others}, entry]):
+        (design,) = summarize(read_rows([result(*listed)]))
+        assert design.kd_M == kd
+
+
 @pytest.mark.parametrize(
     ("replicates", "outcome", "kd"),
     [

@@ -24,6 +24,7 @@ from prefect_assay.analysis.results.measurements import (
     list_other_fields,
     name_assay_type,
     parts_of,
+    read_apparent_kd,
 )
 from prefect_assay.analysis.results.quantities import Unread
 from prefect_assay.analysis.results.row import (
@@ -260,7 +261,7 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
             **words,
             "log10_kd": _compute_log10(values["kd_M"]),
             "doubt": "; ".join(doubts) or None,
-            "extra": _dump_json({"replicates_listed": len(replicates)}),
+            "extra": _dump_json({**_read_shared_extra(entries), "replicates_listed": len(replicates)}),
         }
     )
     numbers = [row.replicate for row in replicates]
@@ -269,6 +270,19 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
         yield row.model_copy(
             update={"level": Level.REPLICATE, "replicate": row.replicate if is_numbered else number}
         )
+
+
+def _read_shared_extra(entries: Sequence[Sequence[ResultRow]]) -> dict[str, Any]:
+    """The fields without a column that are equal in all entries of a design, such as `positive_control`."""
+    extras = [json.loads(summary.extra or "{}") for summary, *_ in entries]
+    shared = {
+        name: value
+        for name, value in extras[0].items()
+        if all(name in extra and extra[name] == value for extra in extras)
+    }
+    if any(read_apparent_kd(extra) != read_apparent_kd(shared) for extra in extras):
+        shared.pop("kd_app", None)  # its unit or a limit differs
+    return shared
 
 
 def _read_control(entry: ResultEntry) -> bool | None:
