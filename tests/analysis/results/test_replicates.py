@@ -183,17 +183,17 @@ def test_curves_that_only_bound_k_d_from_above_make_it_a_limit():
     rows = measured("tight", 0.9, 1.0, 1.1, reported=1.0)
     open_ended = fit(None, None, 1.91e-9)
     closed = fit(0.8e-9, 1.0e-9, 1.2e-9)
-    (design,) = summarize(rows, analyses={"r": analysis("tight", open_ended, open_ended, closed)})
+    (design,) = summarize(rows, analyses={("E-1", "r"): analysis("tight", open_ended, open_ended, closed)})
     assert (design.qualifier, design.kd_M, design.kd_low_M, design.kd_high_M) == ("<", 1.91e-9, None, None)
     assert design.reported_kd_M == 1e-9
-    (design,) = summarize(rows, analyses={"r": analysis("tight", open_ended, closed, closed)})
+    (design,) = summarize(rows, analyses={("E-1", "r"): analysis("tight", open_ended, closed, closed)})
     assert design.qualifier is None
 
 
 def test_curves_that_only_bound_k_d_from_below_make_it_a_limit():
     rows = measured("weak", 2000, 2100, 2200, reported=2100)
     weak = fit(1.5e-6, None, None)
-    (design,) = summarize(rows, analyses={"r": analysis("weak", weak, weak, weak)})
+    (design,) = summarize(rows, analyses={("E-1", "r"): analysis("weak", weak, weak, weak)})
     assert (design.qualifier, design.kd_M, design.kd_low_M, design.kd_high_M) == (">", 1.5e-6, None, None)
 
 

@@ -232,7 +232,8 @@ def test_reasons_are_given_once_and_name_the_replicate_that_differs():
             curves(name="another", reasons=("not mine",)),
         )
     )
-    (design,) = summarize([row("d1", kd_M=1e-9)], analyses={"r": analysis, "other": analysis})
+    analyses = {("E-1", "r"): analysis, ("E-1", "other"): analysis}
+    (design,) = summarize([row("d1", kd_M=1e-9)], analyses=analyses)
     assert design.verdict is Verdict.AGREES
     assert design.reasons == ("short dissociation", "replicate 3: residuals are not noise")
     _, reasons = combine_verdicts(analysis.kinetics[1:3])

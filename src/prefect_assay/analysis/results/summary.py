@@ -70,7 +70,7 @@ class Scatters:
 def summarize(
     rows: Iterable[ResultRow],
     *,
-    analyses: Mapping[str, PackageAnalysis] = _NOTHING,
+    analyses: Mapping[tuple[str, str], PackageAnalysis] = _NOTHING,
     targets: Mapping[str, str | None] = _NOTHING,
     prices: Mapping[str, float] = _NOTHING,
     attributes: Mapping[str, Mapping[str, str]] = _NOTHING,
@@ -87,7 +87,7 @@ def summarize(
 
     Args:
         rows: summary and replicate rows, in the service's order of results.
-        analyses: fits of the raw curves, by result id.
+        analyses: fits of the raw curves, by experiment code and result id.
         targets: the target's name, by experiment code.
         prices: the price of a design in cents, without VAT, by experiment code.
         attributes: the designer's own columns, by design name.
@@ -201,12 +201,13 @@ def _summarize_design(
     replicates: Mapping[_Place, Sequence[ResultRow]],
     scatters: Scatters,
     *,
-    analyses: Mapping[str, PackageAnalysis],
+    analyses: Mapping[tuple[str, str], PackageAnalysis],
     context: Mapping[str, Any],
     highest_molar: float | None,
 ) -> Ranked:
     row = entries[0]
-    packages = [analyses[entry.result_id] for entry in entries if entry.result_id in analyses]
+    results = [(entry.experiment_code, entry.result_id) for entry in entries]
+    packages = [analyses[result] for result in results if result in analyses]
     curves = [part for analysis in packages for part in analysis.kinetics if part.name == row.name]
     melts = [part for analysis in packages for part in analysis.melting if part.name == row.name]
     verdict, reasons = combine_verdicts([*curves, *melts])
