@@ -239,6 +239,31 @@ def test_a_unit_that_is_not_known_is_named_where_people_look(tmp_path):
     assert "K_D in result r0 is 4.2 in 'mg/mL'" in line
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [httpx.Response(403), httpx.Response(410), httpx.Response(503), httpx.Response(200, text="<html>")],
+)
+def test_a_package_that_is_archived_stays_where_it_cannot_be_fetched_again(tmp_path, answer):
+    credentials = Credentials(GOOD)
+    kept(credentials, tmp_path)
+    credentials.files = {"/good.zip": answer}
+    results = kept(credentials, tmp_path)
+    assert (results.record.version, results.record.unchanged) == (1, True)
+    credentials.results[0]["title"] = "corrected"
+    credentials.results.append({**credentials.results[0], "id": "r1"})
+    results = kept(credentials, tmp_path)
+    packages = {path.name: path.read_bytes() for path in Path(results.record.location, "packages").iterdir()}
+    assert (results.record.version, sorted(packages)) == (2, ["r0.zip", "r1.absent.json"])
+    assert packages["r0.zip"] == b"package"
+    kept_line, absent_line = results.notes
+    assert kept_line.startswith("The data package of result r0 is the one archived before: ")
+    assert absent_line.startswith("The data package of result r1 is not in the archive: ")
+    assert results.deferred == (("r0", "r1") if answer.status_code == 503 else ())
+    credentials.files = {"/good.zip": httpx.Response(200, content=b"changed")}
+    results = kept(credentials, tmp_path)
+    assert Path(results.record.location, "packages", "r0.zip").read_bytes() == b"changed"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
 def test_a_package_that_finds_no_space_is_fetched_again_later(tmp_path):
     (tmp_path / "0.zip").symlink_to("/dev/full")
