@@ -18,6 +18,7 @@ from prefect_assay.analysis.results import (
     read_results,
     to_csv,
 )
+from prefect_assay.analysis.results.reading import has_result_rows
 from prefect_assay.analysis.results.row import ArchivedResults
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, read_latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
@@ -108,7 +109,7 @@ def archive_experiment(
 
     Raises:
         ArchiveError: the archive refuses, or is damaged.
-        TransientError: the service is unavailable; an unfinished version is not complete.
+        TransientError: the service is unavailable, or does not show results that it has released or that are archived.
     """
     notes: list[str] = []
     retriable_result_ids: list[str] = []
@@ -117,7 +118,9 @@ def archive_experiment(
         notes += received.notes if received else ()
         complete = experiment.reported == ResultsStatus.ALL
         raw = [document for document in documents if document.name.startswith("results-")]
-        if complete and not raw:
+        before = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
+        has_rows = any(has_result_rows(document.body) for document in raw)
+        if (complete and not raw) or (not complete and not has_rows and _holds_results(before)):
             raise TransientError(
                 f"the results of experiment {experiment.id} are released, and cannot be read yet"
             )
@@ -125,7 +128,6 @@ def archive_experiment(
         for result in results:  # also where they are not JSON that the client reads, such as a row per line
             require_answer_about(experiment.id, [result.experiment_id], f"result {result.id} of experiment")
         notes += unread
-        before = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
         mapping = tables.read_archived_mapping(before) if before else None
         table, unread_lines = make_table(
             results,
@@ -188,6 +190,12 @@ def _write_to_tables(archive: Archive, campaign_id: str, experiment_code: str) -
             f"{experiment_code} is not in the tables: {error}. `prefect-assay archive tables` adds it later"
         )
     return None
+
+
+def _holds_results(version: ArchivedVersion | None) -> bool:
+    return version is not None and any(
+        path.startswith("raw/results-") and has_result_rows(version.read(path)) for path in version.files
+    )
 
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:

@@ -101,6 +101,33 @@ def test_a_version_is_not_sealed_without_the_results_that_are_released(tmp_path)
     assert list(Path(kept(credentials, tmp_path).record.location).rglob("raw/results-0001.json"))
 
 
+EMPTY = [
+    httpx.Response(404, json={"error": "no results"}),
+    httpx.Response(202),
+    httpx.Response(204),
+    httpx.Response(200),
+    httpx.Response(200, json={"items": [], "total": 0}),
+]
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+def test_a_preliminary_look_without_results_hides_none_that_are_archived(tmp_path, monkeypatch, empty):
+    monkeypatch.setitem(EXPERIMENT, "results_status", "partial")
+    credentials = Credentials()
+    usual, answers = credentials.answer, [empty, None, empty, None]
+    credentials.results = [{"id": "r0", "result_type": "expression", "summary": []}]
+
+    def answer(request):
+        return (request.url.path.endswith("/results") and answers.pop(0)) or usual(request)
+
+    credentials.answer = answer
+    assert kept(credentials, tmp_path).record.version == 1, "nothing is there yet"
+    assert kept(credentials, tmp_path).record.version == 2
+    with pytest.raises(TransientError, match="are released, and cannot be read yet"):
+        kept(credentials, tmp_path)
+    assert kept(credentials, tmp_path).record.unchanged
+
+
 def test_a_list_that_the_service_may_not_have_does_not_hold_back_the_results(tmp_path):
     credentials = Credentials(GOOD)
     credentials.answers = {"updates": httpx.Response(404)}

@@ -53,6 +53,11 @@ def read_results(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tupl
     return tuple(results.values()), (*lines, *_describe_rest(bodies))
 
 
+def has_result_rows(answer: bytes) -> bool:
+    """Whether an answer may hold results: all but an empty list."""
+    return _find_rows(_parse_answer(answer)) != []
+
+
 def read_sequence_names(answers: Iterable[bytes]) -> dict[str, str]:
     """The name of each sequence id in archived lists of sequences, which the contract does not have (4.3)."""
     rows = [row for body in answers for row in _find_rows(_parse_answer(body)) or () if isinstance(row, dict)]
