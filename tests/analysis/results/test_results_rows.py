@@ -300,6 +300,22 @@ def test_numbers_of_the_design_are_no_measurement():
     assert row.outcome is Outcome.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    "spellings", [("Affinity", "affinity"), ("affinity", "AFFINITY"), ("Epitope-Binning", "epitopeBinning")]
+)
+def test_spellings_of_one_type_are_one_kind_of_result(spellings):
+    results = [
+        Result.model_validate(
+            {"id": name, "result_type": kind, "summary": [{"sequence_name": "d1", "binding": call}]}
+        )
+        for name, kind, call in zip("ab", spellings, ("true", "false"), strict=True)
+    ]
+    rows = read_rows(results)
+    assert len({row.result_type for row in rows}) == 1
+    (design,) = summarize(rows)
+    assert design.outcome is Outcome.NO_BINDING
+
+
 def test_zero_is_no_constant_and_is_named():
     made = result({"sequence_name": "a", "kd_mean": 0.0, "koff_mean": 0.0})
     (row,) = read_rows([made])

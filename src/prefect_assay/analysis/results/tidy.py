@@ -151,7 +151,7 @@ def _rows_of_entry(
     shared = {
         "experiment_code": experiment_code,
         "result_id": result.id,
-        "result_type": entry.result_type or result.result_type,
+        "result_type": name_assay_type(result, entry),
         "name": matched.name(place),
         "control": ordered.control if control is None and ordered else control,
         "aa_string": entry.aa_string or (ordered.aa_string if ordered else None),
