@@ -683,6 +683,25 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
     )
 
 
+@pytest.mark.parametrize("are_listed", [False, True])
+@pytest.mark.parametrize("targets", [("A", "B"), ({"name": "A"}, {"name": "B"}), ("A", None)])
+def test_replicates_against_two_targets_are_no_replicates_of_one_another(are_listed, targets):
+    entries = []
+    for target, kd in zip(targets, (1e-9, 1e-6), strict=True):
+        entry = {"sequence_name": "d1", "target": target, "kd_mean": kd}
+        replicates = [{"replicate": n, "kd": kd} for n in (1, 2)]
+        entries += (
+            [{**entry, **one} for one in replicates] if are_listed else [{**entry, "replicates": replicates}]
+        )
+    rows = read_rows([result(*entries)])
+    assert [row.kd_M for row in rows] == pytest.approx([1e-9] * 3 + [1e-6] * 3)
+    for read in (rows, from_csv(to_csv(rows))):
+        (design,) = summarize(read)
+        assert (design.kd_M, design.replicates, design.replicates_averaged) == (pytest.approx(1e-6), 2, 2)
+        (doubt,) = design.doubts
+        assert doubt.startswith("measured against several targets, and this is of ")
+
+
 def test_what_all_rows_of_a_design_say_is_said_of_the_design():
     sequence = {"name": "blank", "aa_string": "MKV", "control": True}
     blank = {"sequence": sequence, "positive_control": False, "data_source": "model", "binding": "false"}

@@ -56,7 +56,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _KINDS: Final = {kind.value: place for place, kind in enumerate(ASSAY_TYPES)}
 _NM: Final = 1e-9
 _Replicate = ReplicateKinetics | ReplicateMelting
-_Place = tuple[str, str, str, str]
+_Place = tuple[str, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,8 @@ def _group_by_place(rows: Iterable[ResultRow]) -> dict[_Place, list[ResultRow]]:
 
 
 def _get_place(row: ResultRow) -> _Place:
-    return row.experiment_code, row.name, row.result_id, row.result_type
+    target = str(_read_extra(row).get("one_of_targets", ""))
+    return row.experiment_code, row.name, row.result_id, row.result_type, target
 
 
 def _list_log_kds(replicates: Iterable[ResultRow]) -> list[float]:

@@ -44,6 +44,7 @@ from prefect_assay.service.words import many
 _ROW_FIELDS: Final = frozenset({"result_type", "sequence_name", "name", "replicates"})
 _SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
 UNCLEAR_UNIT: Final = "not clear"
+_SHOWN: Final = 60  # letters of a target in a doubt
 
 
 def read_rows(
@@ -125,20 +126,19 @@ def _make_absent_row(design: ProteinSequence, experiment_code: str, outcome: Out
 def _read_result(
     index: int, result: Result, experiment_code: str, matched: Matched, reader: RecordReader
 ) -> Iterator[ResultRow]:
-    """The rows of a result: entries about one design are its replicates."""
+    """The rows of a result: entries about one design and target are its replicates."""
     groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, entry in enumerate(result.summary):
         target = json.dumps((entry.model_extra or {}).get("target"), sort_keys=True, default=str)
         groups[matched.name((index, number)), name_assay_type(result, entry), target].append(number)
-    for numbers in groups.values():
+    targets = Counter((name, kind) for name, kind, _ in groups)
+    for (name, kind, target), numbers in groups.items():
         made = [
             list(_rows_of_entry((index, number), result, experiment_code, matched, reader))
             for number in numbers
         ]
-        if len(made) == 1:
-            yield from made[0]
-        else:
-            yield from _join_replicates(made)
+        rows = made[0] if len(made) == 1 else list(_join_replicates(made))
+        yield from rows if targets[name, kind] == 1 else _name_target(rows, target)
 
 
 def _rows_of_entry(
@@ -270,6 +270,16 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
         yield row.model_copy(
             update={"level": Level.REPLICATE, "replicate": row.replicate if is_numbered else number}
         )
+
+
+def _name_target(rows: Iterable[ResultRow], target: str) -> Iterator[ResultRow]:
+    """The rows of a design that its result has several targets of: in `extra` is which one, so that replicates stay apart."""
+    for row in rows:
+        extra = {**json.loads(row.extra or "{}"), "one_of_targets": json.loads(target)}
+        doubts = [row.doubt] if row.doubt else []
+        if row.level is Level.SUMMARY:
+            doubts.append(f"measured against several targets, and this is of {target[:_SHOWN]}")
+        yield row.model_copy(update={"extra": _dump_json(extra), "doubt": "; ".join(doubts) or None})
 
 
 def _read_shared_extra(entries: Sequence[Sequence[ResultRow]]) -> dict[str, Any]:
