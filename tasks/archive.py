@@ -248,19 +248,20 @@ def _receive_packages(
             raise
         except AssayError as error:
             retriable_result_ids += [result.id] if error.retriable else []
-            digest = _copy_package(before, name, path)
-            state = "is the one archived before" if digest else "is not in the archive"
+            copied = _copy_package(before, name, path)
+            state = "is the one archived before" if copied else "is not in the archive"
             notes.append(
                 f"The data package of result {result.id} {state}: {error}. Run the experiment again to "
                 "fetch it once the cause is fixed"
             )
-            if digest is None:
+            if copied is None:
                 # Without the message: the request id in it would cause a new version each time.
                 note = {"error": type(error).__name__, "status_code": error.status_code}
                 yield Document(
                     path=f"packages/{result.id}.absent.json", content_type=_JSON, body=json_bytes(note)
                 )
                 continue
+            digest = copied
         yield Document(path=name, content_type="application/zip", body=path, digest=digest)
 
 

@@ -52,7 +52,7 @@ from prefect_assay.analysis.results.row import (
 from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION, FURTHER_QUANTITIES, QuantityKind
 from prefect_assay.service.models.vocabulary import snake_case
 
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _KINDS: Final = {kind.value: place for place, kind in enumerate(ASSAY_TYPES)}
 _NM: Final = 1e-9
 _Replicate = ReplicateKinetics | ReplicateMelting
