@@ -18,14 +18,16 @@ from prefect_assay.analysis.results import (
     read_results,
     to_csv,
 )
+from prefect_assay.analysis.results.reading import has_result_rows
 from prefect_assay.analysis.results.row import ArchivedResults
-from prefect_assay.archive import Document, archive_version, read_latest, ro_crate
-from prefect_assay.archive.layout import TABLE_PATH
+from prefect_assay.archive import ArchivedVersion, Document, archive_version, read_latest, ro_crate
+from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.archive.store import Digest, json_bytes, save_chunks
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.errors import (
     AccessError,
+    ArchiveError,
     AssayError,
     ConfigurationError,
     ServiceUnavailable,
@@ -107,7 +109,7 @@ def archive_experiment(
 
     Raises:
         ArchiveError: the archive refuses, or is damaged.
-        TransientError: the service is unavailable; an unfinished version is not complete.
+        TransientError: the service is unavailable, or does not show results that it has released or that are archived.
     """
     notes: list[str] = []
     retriable_result_ids: list[str] = []
@@ -116,7 +118,9 @@ def archive_experiment(
         notes += received.notes if received else ()
         complete = experiment.reported == ResultsStatus.ALL
         raw = [document for document in documents if document.name.startswith("results-")]
-        if complete and not raw:
+        before = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
+        has_rows = any(has_result_rows(document.body) for document in raw)
+        if (complete and not raw) or (not complete and not has_rows and _holds_results(before)):
             raise TransientError(
                 f"the results of experiment {experiment.id} are released, and cannot be read yet"
             )
@@ -124,7 +128,6 @@ def archive_experiment(
         for result in results:  # also where they are not JSON that the client reads, such as a row per line
             require_answer_about(experiment.id, [result.experiment_id], f"result {result.id} of experiment")
         notes += unread
-        before = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
         mapping = tables.read_archived_mapping(before) if before else None
         table, unread_lines = make_table(
             results,
@@ -145,7 +148,9 @@ def archive_experiment(
             results_status=str(experiment.reported),
             documents=[
                 *(_make_document(document) for document in documents),
-                *_receive_packages(client, experiment.id, results, Path(folder), notes, retriable_result_ids),
+                *_receive_packages(
+                    client, experiment.id, results, Path(folder), notes, retriable_result_ids, before
+                ),
                 *_make_derived_documents(spec, order, payment, table),
                 *([tables.make_mapping_document(mapping)] if mapping else []),
             ],
@@ -187,6 +192,12 @@ def _write_to_tables(archive: Archive, campaign_id: str, experiment_code: str) -
     return None
 
 
+def _holds_results(version: ArchivedVersion | None) -> bool:
+    return version is not None and any(
+        path.startswith("raw/results-") and has_result_rows(version.read(path)) for path in version.files
+    )
+
+
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
     """The address of the newest complete version of an experiment, or None."""
     version = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment_code)
@@ -220,37 +231,45 @@ def _receive_packages(
     folder: Path,
     notes: list[str],
     retriable_result_ids: list[str],
+    before: ArchivedVersion | None = None,
 ) -> Iterator[Document]:
     """The data packages, each received once into a file: its digest must be known before its upload begins.
 
-    A note replaces a package that cannot be fetched: the other packages and the measurements are archived anyway.
-    `retriable_result_ids` gets the results whose package may be fetched later.
+    The package of the version `before`, or else a note, replaces one that cannot be fetched: the other packages and the
+    measurements are archived anyway. `retriable_result_ids` gets the results whose package may be fetched later.
     """
     for index, result in enumerate(results):
         if not result.data_package_url:
             continue
-        path = folder / f"{index}.zip"
+        path, name = folder / f"{index}.zip", f"packages/{result.id}.zip"
         try:
             digest = _receive_package(client, experiment_id, result.id, result.data_package_url, path)
-        except OSError as error:
-            if is_full(error):
-                raise out_of_space(path) from error
+        except ArchiveError:
             raise
         except AssayError as error:
             retriable_result_ids += [result.id] if error.retriable else []
+            copied = _copy_package(before, name, path)
+            state = "is the one archived before" if copied else "is not in the archive"
             notes.append(
-                f"The data package of result {result.id} is not in the archive: {error}. Run the experiment again to "
+                f"The data package of result {result.id} {state}: {error}. Run the experiment again to "
                 "fetch it once the cause is fixed"
             )
-            # Without the message: the request id in it would cause a new version each time.
-            note = {"error": type(error).__name__, "status_code": error.status_code}
-            yield Document(
-                path=f"packages/{result.id}.absent.json", content_type=_JSON, body=json_bytes(note)
-            )
-        else:
-            yield Document(
-                path=f"packages/{result.id}.zip", content_type="application/zip", body=path, digest=digest
-            )
+            if copied is None:
+                # Without the message: the request id in it would cause a new version each time.
+                note = {"error": type(error).__name__, "status_code": error.status_code}
+                yield Document(
+                    path=f"packages/{result.id}.absent.json", content_type=_JSON, body=json_bytes(note)
+                )
+                continue
+            digest = copied
+        yield Document(path=name, content_type="application/zip", body=path, digest=digest)
+
+
+def _copy_package(before: ArchivedVersion | None, name: str, path: Path) -> Digest | None:
+    """Copy a package of an earlier version into a file: its address may have expired since. None if it has none."""
+    if before is None or safe_path(name) not in before.files:
+        return None
+    return _save_file(before.stream(name), path)
 
 
 def _receive_package(client: AssayClient, experiment_id: str, result_id: str, url: str, path: Path) -> Digest:
@@ -284,9 +303,18 @@ def _read_package_url(client: AssayClient, experiment_id: str, result_id: str) -
 
 
 def _received_file(client: AssayClient, url: str, path: Path) -> Digest:
-    digest = save_chunks(client.documents.download(url), path)
+    digest = _save_file(client.documents.download(url), path)
     _refuse_page(path)
     return digest
+
+
+def _save_file(chunks: Iterable[bytes], path: Path) -> Digest:
+    try:
+        return save_chunks(chunks, path)
+    except OSError as error:
+        if is_full(error):
+            raise out_of_space(path) from error
+        raise
 
 
 def _refuse_page(path: Path) -> None:

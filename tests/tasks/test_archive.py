@@ -101,6 +101,33 @@ def test_a_version_is_not_sealed_without_the_results_that_are_released(tmp_path)
     assert list(Path(kept(credentials, tmp_path).record.location).rglob("raw/results-0001.json"))
 
 
+EMPTY = [
+    httpx.Response(404, json={"error": "no results"}),
+    httpx.Response(202),
+    httpx.Response(204),
+    httpx.Response(200),
+    httpx.Response(200, json={"items": [], "total": 0}),
+]
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+def test_a_preliminary_look_without_results_hides_none_that_are_archived(tmp_path, monkeypatch, empty):
+    monkeypatch.setitem(EXPERIMENT, "results_status", "partial")
+    credentials = Credentials()
+    usual, answers = credentials.answer, [empty, None, empty, None]
+    credentials.results = [{"id": "r0", "result_type": "expression", "summary": []}]
+
+    def answer(request):
+        return (request.url.path.endswith("/results") and answers.pop(0)) or usual(request)
+
+    credentials.answer = answer
+    assert kept(credentials, tmp_path).record.version == 1, "nothing is there yet"
+    assert kept(credentials, tmp_path).record.version == 2
+    with pytest.raises(TransientError, match="are released, and cannot be read yet"):
+        kept(credentials, tmp_path)
+    assert kept(credentials, tmp_path).record.unchanged
+
+
 def test_a_list_that_the_service_may_not_have_does_not_hold_back_the_results(tmp_path):
     credentials = Credentials(GOOD)
     credentials.answers = {"updates": httpx.Response(404)}
@@ -237,6 +264,31 @@ def test_a_unit_that_is_not_known_is_named_where_people_look(tmp_path):
     ]
     (line,) = kept(credentials, tmp_path).notes
     assert "K_D in result r0 is 4.2 in 'mg/mL'" in line
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [httpx.Response(403), httpx.Response(410), httpx.Response(503), httpx.Response(200, text="<html>")],
+)
+def test_a_package_that_is_archived_stays_where_it_cannot_be_fetched_again(tmp_path, answer):
+    credentials = Credentials(GOOD)
+    kept(credentials, tmp_path)
+    credentials.files = {"/good.zip": answer}
+    results = kept(credentials, tmp_path)
+    assert (results.record.version, results.record.unchanged) == (1, True)
+    credentials.results[0]["title"] = "corrected"
+    credentials.results.append({**credentials.results[0], "id": "r1"})
+    results = kept(credentials, tmp_path)
+    packages = {path.name: path.read_bytes() for path in Path(results.record.location, "packages").iterdir()}
+    assert (results.record.version, sorted(packages)) == (2, ["r0.zip", "r1.absent.json"])
+    assert packages["r0.zip"] == b"package"
+    kept_line, absent_line = results.notes
+    assert kept_line.startswith("The data package of result r0 is the one archived before: ")
+    assert absent_line.startswith("The data package of result r1 is not in the archive: ")
+    assert results.deferred == (("r0", "r1") if answer.status_code == 503 else ())
+    credentials.files = {"/good.zip": httpx.Response(200, content=b"changed")}
+    results = kept(credentials, tmp_path)
+    assert Path(results.record.location, "packages", "r0.zip").read_bytes() == b"changed"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")

@@ -10,8 +10,8 @@ import pytest
 
 from assay_lab.measure import build_package, measure_records
 from lab_support.designs import EGFR, invented_designs, order
-from prefect_assay.analysis.report.documents import make_report
-from prefect_assay.archive import Document, LocalStore, archive_version
+from prefect_assay.analysis.report.documents import archive_report, make_report
+from prefect_assay.archive import Document, LocalStore, archive_version, read_latest
 from prefect_assay.service.assays import METHOD_TYPES
 from prefect_assay.service.models.vocabulary import ExperimentType
 from support.kinetics.packages import zipped
@@ -77,6 +77,36 @@ def test_every_type_of_assay_has_a_page(kind, tmp_path):
     for design in made.summaries:
         assert f"<bdi>{design.name}</bdi>" in page
     assert [note for note in made.notes if "cannot be read" in note] == []
+
+
+@pytest.mark.parametrize("has_package", [False, True])
+def test_curves_are_of_their_own_experiment_where_two_share_a_result_id(has_package, tmp_path):
+    """A result without an id is `row-1` in each experiment."""
+    store = LocalStore(tmp_path)
+    first = report_of("affinity", tmp_path, change_package=without_tables)
+    version = read_latest(store, "", "c", "LAB-001-001")
+    documents = [
+        Document(path=path, content_type=file.content_type, body=version.read(path))
+        for path, file in version.files.items()
+        if has_package or not path.startswith("packages/")
+    ]
+    archive_version(
+        store,
+        "",
+        campaign_id="c",
+        experiment_id="e2",
+        experiment_code="LAB-001-002",
+        results_status="all",
+        documents=documents,
+        now=datetime(2026, 1, 2, tzinfo=UTC),
+    )
+    made = make_report(store, "", "c")
+    verdicts = {(design.experiment_code, design.name): design.verdict for design in made.summaries}
+    assert any(design.verdict for design in first.summaries)
+    for design in first.summaries:
+        assert verdicts["LAB-001-001", design.name] == design.verdict
+        assert verdicts["LAB-001-002", design.name] == (design.verdict if has_package else None)
+    assert archive_report(store, "", made, now=datetime(2026, 1, 3, tzinfo=UTC)).version == 1
 
 
 @pytest.mark.parametrize(("method", "unit"), [("spr", "RU"), ("bli", "nm")])

@@ -92,6 +92,28 @@ def test_results_that_share_an_id_or_have_none_are_all_kept():
     ]
 
 
+@pytest.mark.parametrize("result_ids", [("old", "new"), ("r", "r"), (None, None)])
+@pytest.mark.parametrize("more", [{}, {"id": "other", "summary": [{"name": "b", "kd_mean": 1e-9}]}])
+def test_the_newest_result_comes_last_in_whatever_order_they_are_listed(result_ids, more):
+    old, new = (
+        {
+            **ROW,
+            "id": result_id,
+            "created_at": f"2026-0{month}-01T00:00:00Z",
+            "summary": [{"name": "a", "kd_mean": kd}],
+        }
+        for result_id, month, kd in zip(result_ids, (1, 2), (1e-6, 1e-9), strict=True)
+    )
+    later = [{**ROW, **more, "created_at": "2026-03-01T00:00:00+02:00"}] if more else []
+    listed, reversed_list = read([old, new, *later])[0], read([*later, new], [old])[0]
+    assert listed == reversed_list
+    assert entries(listed)[:2] == [("a", 1e-6), ("a", 1e-9)]
+    untimed, _ = read([new, {**old, "created_at": None}])
+    assert entries(untimed) == [("a", 1e-9), ("a", 1e-6)], (
+        "the order of the list counts where a time is missing"
+    )
+
+
 def test_a_result_on_two_pages_is_one_although_its_link_is_signed_again():
     link = "https://files.example/p.zip?sig="
     results, _ = read([{**ROW, "data_package_url": f"{link}1"}], [{**ROW, "data_package_url": f"{link}2"}])

@@ -20,6 +20,7 @@ from prefect_assay.analysis.results.interval import (
     is_apart,
     pool_scatter,
 )
+from prefect_assay.analysis.results.summary import list_counted_replicates, pool_scatters
 
 
 def row(name, **fields):
@@ -124,6 +125,20 @@ def test_earlier_campaigns_count_unless_they_scatter_otherwise():
     assert pool_scatter([[-8.0]], []) is None
 
 
+def test_a_result_that_a_later_one_replaces_counts_in_no_scatter():
+    designs = [*measured("a", 1, 2), *measured("b", 3, 5), *measured("c", 4, 9)]
+    (once, complete) = (
+        [made.model_copy(update={"result_id": name}) for made in designs] for name in ("p", "r")
+    )
+    another = [made.model_copy(update={"result_type": "screening"}) for made in measured("d", 2, 3)]
+    assert pool_scatters([*once, *another]).log_kd.designs == 4, "of another kind, and not replaced"
+    assert pool_scatters([*once, *complete]) == pool_scatters(complete)
+    assert summarize([*once, *complete]) == summarize(complete)
+    assert list_counted_replicates([*once, *complete]) == list_counted_replicates(complete)
+    unread = [made.model_copy(update={"outcome": "pending"}) for made in complete]
+    assert list_counted_replicates([*once, *unread]) == list_counted_replicates(once)
+
+
 def test_equal_numbers_are_no_scatter():
     assert pool_scatter([[-8.0, -8.0], [-7.0, -7.0]]) is None
     assert average_values([-8.0, -8.0], None).interval == (None, None)
@@ -168,17 +183,17 @@ def test_curves_that_only_bound_k_d_from_above_make_it_a_limit():
     rows = measured("tight", 0.9, 1.0, 1.1, reported=1.0)
     open_ended = fit(None, None, 1.91e-9)
     closed = fit(0.8e-9, 1.0e-9, 1.2e-9)
-    (design,) = summarize(rows, analyses={"r": analysis("tight", open_ended, open_ended, closed)})
+    (design,) = summarize(rows, analyses={("E-1", "r"): analysis("tight", open_ended, open_ended, closed)})
     assert (design.qualifier, design.kd_M, design.kd_low_M, design.kd_high_M) == ("<", 1.91e-9, None, None)
     assert design.reported_kd_M == 1e-9
-    (design,) = summarize(rows, analyses={"r": analysis("tight", open_ended, closed, closed)})
+    (design,) = summarize(rows, analyses={("E-1", "r"): analysis("tight", open_ended, closed, closed)})
     assert design.qualifier is None
 
 
 def test_curves_that_only_bound_k_d_from_below_make_it_a_limit():
     rows = measured("weak", 2000, 2100, 2200, reported=2100)
     weak = fit(1.5e-6, None, None)
-    (design,) = summarize(rows, analyses={"r": analysis("weak", weak, weak, weak)})
+    (design,) = summarize(rows, analyses={("E-1", "r"): analysis("weak", weak, weak, weak)})
     assert (design.qualifier, design.kd_M, design.kd_low_M, design.kd_high_M) == (">", 1.5e-6, None, None)
 
 

@@ -151,6 +151,28 @@ def test_an_apparent_kd_has_the_unit_of_its_record():
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        {"kd_app": {"value": 0.012, "unit": "uM"}},
+        {"kd_app": {"value": 1e-5, "qualifier": ">"}},
+        {"kd_app": {"value": 1e-5, "ci_low": 1e-5, "at_limit": True}},
+        {"kd_app": {"value": ">1e-5"}},
+        {"kd_app": {"ci_low": 1e-5}},
+        *({"kd_app": {"value": 1e-5}, "kd_qualifier": word} for word in (">", "gt")),
+        *(
+            {"kd_app": {"value": 1e-5}, name: "> 10 uM (no fit)"}
+            for name in ("kd_mean", "kd_display", "comment")
+        ),
+        *({"kd_app": 1e-5, name: word} for name, word in (("kd_app_relation", ">"), ("kd_app_units", "uM"))),
+    ],
+)
+def test_an_apparent_kd_with_another_unit_or_a_limit_is_no_affinity(fields):
+    entry = {"sequence_name": "d1", "binding": "true", "kd_units": "M", "kd_mean": None}
+    (design,) = summarize(read_rows([result({**entry, **fields})]))
+    assert (design.kd_M, design.outcome) == (None, Outcome.BINDING)
+
+
+@pytest.mark.parametrize(
     ("kind", "entry", "column", "unit"),
     [
         ("thermostability", {"tm": 331.2, "tm_unit": "K"}, "tm_C", "'K', and the units known here are .C"),
@@ -276,6 +298,22 @@ def test_numbers_of_the_design_are_no_measurement():
     entry = {"sequence": {"name": "a", "aa_string": "MK", "metadata": {"score": 0.9}}, "place": 3}
     (row,) = read_rows([result(entry, result_type="fluorescence")])
     assert row.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "spellings", [("Affinity", "affinity"), ("affinity", "AFFINITY"), ("Epitope-Binning", "epitopeBinning")]
+)
+def test_spellings_of_one_type_are_one_kind_of_result(spellings):
+    results = [
+        Result.model_validate(
+            {"id": name, "result_type": kind, "summary": [{"sequence_name": "d1", "binding": call}]}
+        )
+        for name, kind, call in zip("ab", spellings, ("true", "false"), strict=True)
+    ]
+    rows = read_rows(results)
+    assert len({row.result_type for row in rows}) == 1
+    (design,) = summarize(rows)
+    assert design.outcome is Outcome.NO_BINDING
 
 
 def test_zero_is_no_constant_and_is_named():
@@ -546,6 +584,39 @@ def test_what_stands_beside_an_exact_value_leaves_it_exact(fields):
 
 
 @pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"koff_mean": "<1e-5"}, "k_off"),
+        ({"koff_mean": 1e-5, "koff_qualifier": "<"}, "k_off"),
+        ({"kon_mean": "> 1e7"}, "k_on"),
+        ({"kd_mean": None, "kon_mean": "> 1e7"}, "k_on"),
+        ({"concentration_value": 5.0, "concentration_display": "<5.0"}, "the concentration"),
+    ],
+)
+@pytest.mark.parametrize("listed", [1, 2])
+def test_a_limit_beside_the_main_value_is_never_an_exact_value(fields, word, listed):
+    made = result(*[{"sequence_name": "d1", "binding": "true", "kd_mean": 1e-10, **fields}] * listed)
+    for row in read_rows([made]):
+        assert (row.kon_per_M_s, row.koff_per_s, row.concentration_nM) == (None, None, None)
+        assert row.kd_M == (None if "kd_mean" in fields else pytest.approx(1e-10))
+        assert row.qualifier is None
+    for row in read_rows([made])[-listed:]:
+        assert fields.items() <= {"kd_mean": None, **json.loads(row.extra or "{}")}.items()
+    (line,) = list_unread_values([made])
+    assert line.startswith(f"{word} in result r-1 is ")
+
+
+def test_a_limit_of_the_main_value_keeps_its_sign_and_the_others_stay_exact():
+    (row,) = read_rows([result({"sequence_name": "d1", "kd_mean": "<1e-10", "koff_mean": 1e-5})])
+    assert (row.kd_M, row.qualifier, row.koff_per_s) == (1e-10, "<", 1e-5)
+    limit, exact = {"concentration_value": "<5.0"}, {"kd_mean": 1e-9}
+    row, *_ = read_rows(
+        [result(*({"sequence_name": "d1", "binding": "true", **one} for one in (exact, limit)))]
+    )
+    assert (row.kd_M, row.qualifier, row.concentration_nM) == (1e-9, None, None)
+
+
+@pytest.mark.parametrize(
     "value", ["1_000", "1,5", {"value": 1e-9}, [1e-9], "1e400", 1e400, "about 5", -1e-9, 5.0, 0.001]
 )
 def test_a_number_that_is_not_read_has_a_line(value):
@@ -610,6 +681,52 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
         3,
         3,
     )
+
+
+@pytest.mark.parametrize("are_listed", [False, True])
+@pytest.mark.parametrize("targets", [("A", "B"), ({"name": "A"}, {"name": "B"}), ("A", None)])
+def test_replicates_against_two_targets_are_no_replicates_of_one_another(are_listed, targets):
+    entries = []
+    for target, kd in zip(targets, (1e-9, 1e-6), strict=True):
+        entry = {"sequence_name": "d1", "target": target, "kd_mean": kd}
+        replicates = [{"replicate": n, "kd": kd} for n in (1, 2)]
+        entries += (
+            [{**entry, **one} for one in replicates] if are_listed else [{**entry, "replicates": replicates}]
+        )
+    rows = read_rows([result(*entries)])
+    assert [row.kd_M for row in rows] == pytest.approx([1e-9] * 3 + [1e-6] * 3)
+    for read in (rows, from_csv(to_csv(rows))):
+        (design,) = summarize(read)
+        assert (design.kd_M, design.replicates, design.replicates_averaged) == (pytest.approx(1e-6), 2, 2)
+        (doubt,) = design.doubts
+        assert doubt.startswith("measured against several targets, and this is of ")
+
+
+def test_what_all_rows_of_a_design_say_is_said_of_the_design():
+    sequence = {"name": "blank", "aa_string": "MKV", "control": True}
+    blank = {"sequence": sequence, "positive_control": False, "data_source": "model", "binding": "false"}
+    rows = read_rows(
+        [result(*({**blank, "replicate": n} for n in (1, 2)), {"sequence_name": "d1", "binding": "no"})]
+    )
+    assert json.loads(rows[0].extra) == {
+        "positive_control": False,
+        "data_source": "model",
+        "replicates_listed": 2,
+    }
+    designs = {design.name: design for design in summarize(rows)}
+    assert (designs["blank"].expects_binding, designs["blank"].data_source) == (False, "model")
+    assert designs["d1"].doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("others", "kd"),
+    [({}, 1e-8), ({"kd_app": 2e-8}, None), ({"kd_units": "nM"}, None), ({"kd_qualifier": ">"}, None)],
+)
+def test_an_apparent_kd_that_all_rows_of_a_design_have_is_its_own(others, kd):
+    entry = {"sequence_name": "d1", "binding": "true", "kd_app": 1e-8}
+    for listed in ([entry, {**entry, **others}], [{**entry, **others}, entry]):
+        (design,) = summarize(read_rows([result(*listed)]))
+        assert design.kd_M == kd
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,8 @@ def test_reasons_are_given_once_and_name_the_replicate_that_differs():
             curves(name="another", reasons=("not mine",)),
         )
     )
-    (design,) = summarize([row("d1", kd_M=1e-9)], analyses={"r": analysis, "other": analysis})
+    analyses = {("E-1", "r"): analysis, ("E-1", "other"): analysis}
+    (design,) = summarize([row("d1", kd_M=1e-9)], analyses=analyses)
     assert design.verdict is Verdict.AGREES
     assert design.reasons == ("short dissociation", "replicate 3: residuals are not noise")
     _, reasons = combine_verdicts(analysis.kinetics[1:3])
@@ -301,3 +302,4 @@ def test_a_limit_of_the_concentration_is_none_of_the_melting_temperature():
         ]
     )
     assert format_value(design) == "61.0 °C"
+    assert design.concentration_nM is None

@@ -119,7 +119,9 @@ def test_the_scatter_of_earlier_campaigns_is_what_they_had_by_then(any_store):
         return [row("d", code, level="replicate", replicate=n, kd_M=kd) for n, kd in enumerate(kds, start=1)]
 
     archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9), day=1)
-    archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9, 2e-9), day=3)
+    replaced = [made.model_copy(update={"result_id": "r-0"}) for made in replicates("LAB-010", 4e-9, 5e-9)]
+    both = [row("d", "LAB-010", result_id="r-0"), *replaced, row("d", "LAB-010")]
+    archive_rows(any_store, "lab", "round-0", "LAB-010", [*both, *replicates("LAB-010", 1e-9, 2e-9)], day=3)
     archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9, 2e-9, 3e-9), day=9)
     archive_rows(any_store, "lab", "round-1", "LAB-011", replicates("LAB-011", 5e-9, 6e-9), day=2)
     noon = datetime(2026, 3, 5, tzinfo=UTC)

@@ -119,7 +119,7 @@ def page_of(case):
         )
         contents = collect_contents(store, "", case)
     fits = tuple(_fits(entries))
-    designs = summarize(contents.rows, analyses={"r1": PackageAnalysis(kinetics=fits)})
+    designs = summarize(contents.rows, analyses={(CODE, "r1"): PackageAnalysis(kinetics=fits)})
     curves = tuple(CurveFigure(experiment_code=CODE, result_id="r1", fit=fit, svg=None) for fit in fits)
     decided = summarize_decision(contents, designs, pool_scatters(contents.rows))
     page = render_page(contents, designs, CampaignFigures(), curves, (), decided).decode()

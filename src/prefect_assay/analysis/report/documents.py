@@ -74,9 +74,7 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         curves += drawn
     curves.sort(key=lambda curve: (places.place(curve.experiment_code, curve.fit.name), curve.fit.name))
     earlier, earlier_notes = read_earlier(store, prefix, contents)
-    designs = summarize_contents(
-        contents, {result_id: analysis for (_, result_id), analysis in analyses.items()}, earlier
-    )
+    designs = summarize_contents(contents, analyses, earlier)
     figures = campaign_figures(designs, rows)
     analysis_notes = [note for _, analysis in sorted(analyses.items()) for note in analysis.notes]
     read = tuple(dict.fromkeys((*contents.notes, *earlier_notes, *analysis_notes)))
@@ -144,9 +142,9 @@ def read_earlier(
 
 
 def summarize_contents(
-    contents: CampaignContents, analyses: dict[str, PackageAnalysis], earlier: Sequence[ResultRow]
+    contents: CampaignContents, analyses: dict[tuple[str, str], PackageAnalysis], earlier: Sequence[ResultRow]
 ) -> tuple[DesignSummary, ...]:
-    """The summary table of a campaign, with fits by result id."""
+    """The summary table of a campaign, with fits by experiment code and result id."""
     name = contents.plan.target_name if contents.plan else None
     return summarize(
         contents.rows,
@@ -194,7 +192,8 @@ def _make_plots(figures: CampaignFigures, curves: list[CurveFigure]) -> Iterator
     for curve, svg in islice(drawn, PLOT_FILES_MAX):
         kind = "sensorgrams" if isinstance(curve.fit, ReplicateKinetics) else "melting"
         number = "" if curve.fit.replicate is None else f"-{curve.fit.replicate}"
-        yield _make_plot(f"{kind}/{curve.result_id}/{_make_segment(curve.fit.name)}{number}", svg)
+        place = f"{kind}/{curve.experiment_code.lower()}/{curve.result_id}"
+        yield _make_plot(f"{place}/{_make_segment(curve.fit.name)}{number}", svg)
 
 
 def _make_segment(name: str) -> str:

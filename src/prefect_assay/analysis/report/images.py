@@ -58,10 +58,10 @@ def experiment_images(
         skipped=frozenset(ranked[DESIGNS_MAX:]),
         dose_responses=0,
     )
-    analyses: dict[str, PackageAnalysis] = {}
+    analyses: dict[tuple[str, str], PackageAnalysis] = {}
     curves: list[Image] = []
-    for _, result_id, analysis, drawn in fitted_packages(store, prefix, [experiment], places, extras):
-        analyses[result_id] = analysis
+    for code, result_id, analysis, drawn in fitted_packages(store, prefix, [experiment], places, extras):
+        analyses[code, result_id] = analysis
         by_place = sorted(drawn, key=lambda curve: places.place(curve.experiment_code, curve.fit.name))
         curves += [Image(alt=f"curves of {curve.fit.name}", svg=curve.svg) for curve in by_place if curve.svg]
     earlier, notes = read_earlier(store, prefix, contents)

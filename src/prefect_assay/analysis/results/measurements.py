@@ -101,6 +101,7 @@ _NEGATIVE_CALLS: Final = frozenset({Call.DOES_NOT_BIND, Call.NO_EXPRESSION})
 
 
 _SAY_NO_LIMIT: Final = _NOT_NUMBERS | _ALL_CALL_FIELDS
+_APPARENT_FIELDS: Final = frozenset({"value", "ci_low", "ci_high"})
 
 
 class Problem(NamedTuple):
@@ -185,9 +186,9 @@ class RecordReader:
         columns: dict[str, Any] = {kind.column: None for kind in QUANTITIES}
         taken: set[str] = set()
         problems: list[Problem] = []
-        qualifiers: dict[str, str | None] = {}
+        readings: dict[QuantityKind, Quantity] = {}
         for quantity in QUANTITIES:
-            fields = [name for name in quantity.fields if not is_empty(record.get(name))]
+            fields = _list_filled(quantity, record)
             if not fields:
                 continue
             if quantity not in assay.columns:
@@ -198,10 +199,15 @@ class RecordReader:
             if isinstance(reading, Unread):
                 problems.append(Problem(quantity.word, reading.reason))
             else:
+                readings[quantity] = reading
+        main = next((quantity for quantity in MAIN_QUANTITIES if quantity in readings), None)
+        for quantity, reading in readings.items():
+            if reading.qualifier is not None and quantity is not main:
+                problems.append(Problem(quantity.word, _describe_other_limit(quantity, reading)))
+            else:
                 columns[quantity.column] = reading.value
-                qualifiers[quantity.column] = reading.qualifier
-                taken.update(fields)
-        columns["qualifier"] = _find_main_qualifier(columns, qualifiers, record)
+                taken.update(_list_filled(quantity, record))
+        columns["qualifier"] = readings[main].qualifier if main else _read_shown_qualifier(record)
         names: tuple[CallField, ...] = tuple(CALL_FIELDS)
         calls = {name: _read_call(name, record) for name in names}
         stated: dict[CallField, ReadCall] = {name: calls[name][0] for name in names}
@@ -372,11 +378,20 @@ def find_unit(kind: QuantityKind, *places: Mapping[str, Any]) -> str | Unread | 
 
 
 def read_apparent_kd(extra: Mapping[str, Any]) -> float | None:
-    """The apparent K_D in M of a row's `extra` (service-shapes, Results), if it is a plain value in a known unit."""
+    """The apparent K_D in M of a row's `extra` (service-shapes, Results), if it is an exact value in a known unit.
+
+    None where it has fields of its own that are not published, such as a unit, or where the record says that K_D is a limit.
+    """
     stated = extra.get("kd_app")
-    value = stated.get("value") if isinstance(stated, Mapping) else stated
+    fields = stated if isinstance(stated, Mapping) else {"value": stated}
+    names = {str(snake_case(name)) for name, value in extra.items() if not is_empty(value)}
+    if not fields.keys() <= _APPARENT_FIELDS or any(name.startswith("kd_app_") for name in names):
+        return None
+    if any(_LIMIT_TEXT.fullmatch(str(extra.get(name)).strip()) for name in KD.fields):
+        return None
     unit = extra.get("kd_units")
-    reading = read_quantity(value, unit=None if unit is None else str(unit))
+    record = {**extra, "kd_app": fields.get("value")}
+    reading = read_recorded_quantity(KD, ["kd_app"], record, None if unit is None else str(unit))
     return reading.value if isinstance(reading, Quantity) and reading.qualifier is None else None
 
 
@@ -446,13 +461,17 @@ def _agree(one: Quantity, other: Quantity | Unread, tolerance: float) -> bool:
     return isinstance(other, Quantity) and math.isclose(one.value, other.value, rel_tol=tolerance)
 
 
-def _find_main_qualifier(
-    columns: Mapping[str, Any], qualifiers: Mapping[str, str | None], record: Mapping[str, Any]
-) -> str | None:
-    """`<` or `>` of the row's main value, such as K_D; or of the display of a concentration alone."""
-    for kind in MAIN_QUANTITIES:
-        if columns[kind.column] is not None:
-            return qualifiers[kind.column]
+def _list_filled(kind: QuantityKind, record: Mapping[str, Any]) -> list[str]:
+    return [name for name in kind.fields if not is_empty(record.get(name))]
+
+
+def _describe_other_limit(kind: QuantityKind, reading: Quantity) -> str:
+    limit = f"{reading.qualifier}{reading.value:g} {kind.shown[0]}"
+    return f"{limit}, and only the main value of a row, such as its K_D, can be a limit"
+
+
+def _read_shown_qualifier(record: Mapping[str, Any]) -> str | None:
+    """`<` or `>` of the display of a concentration, in a row without a main value."""
     shown = read_quantity(record.get("concentration_display"), quantity=CONCENTRATION)
     return shown.qualifier if isinstance(shown, Quantity) else None
 

@@ -4,9 +4,10 @@ Read are a list of results (service-shapes, Results), bare or under `items` (con
 one result as an object. The entries of a result are the list `summary`. Everything else is a line that names its file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -20,30 +21,41 @@ _UNREAD: Final = "it is archived as it came, and unread: ask the laboratory for 
 def read_results(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tuple[str, ...]]:
     """The results in some answers, by file name, and a line for each part of an unknown shape.
 
-    Two results never share an id: where a service gives one to several, the next ones are `r-1-2`, `r-1-3`. One without an id
-    has its number.
+    They are in the order of `created_at` if all have one, else as listed. Two results never share an id: where a service
+    gives one to several, the next ones are `r-1-2`, `r-1-3`. One without an id has its number.
     """
     results: dict[str, Result] = {}
     lines: list[str] = []
     of_id: dict[str, list[Result]] = {}
     bodies = {name: _parse_answer(raw) for name, raw in answers.items()}
+    listed: list[_ListedResult] = []
     for name, body in bodies.items():
         rows = _find_rows(body)
         if not rows:
             lines.append(f"raw/{name} has no {'list' if rows is None else 'rows'} of results")
         for number, row in enumerate(rows or (), start=1):
-            result = _read_result(row, len(results) + 1)
+            place = f"raw/{name}, row {number}"
+            result = _read_result(row)
             if result is None:
-                lines.append(f"raw/{name}, row {number}: cannot be read")
-            elif not any(_is_same_result(result, one) for one in of_id.get(result.id, ())):
-                of_id.setdefault(result.id, []).append(result)
-                result_id = next(one for one in _make_ids(result.id) if one not in results)
-                results[result_id] = result.model_copy(update={"id": result_id})
-                if not result.summary and not isinstance(row.get("summary"), list):
-                    lines.append(
-                        f"raw/{name}, row {number}: result {result_id} has no summary of a known shape; {_UNREAD}"
-                    )
+                lines.append(f"{place}: cannot be read")
+            else:
+                listed.append(_ListedResult(place, row, result))
+    for place, row, listed_result in _sort_by_time(listed):
+        result = listed_result
+        if row.get("id") is None:
+            result = result.model_copy(update={"id": f"row-{len(results) + 1}"})
+        if not any(_is_same_result(result, one) for one in of_id.get(result.id, ())):
+            of_id.setdefault(result.id, []).append(result)
+            result_id = next(one for one in _make_ids(result.id) if one not in results)
+            results[result_id] = result.model_copy(update={"id": result_id})
+            if not result.summary and not isinstance(row.get("summary"), list):
+                lines.append(f"{place}: result {result_id} has no summary of a known shape; {_UNREAD}")
     return tuple(results.values()), (*lines, *_describe_rest(bodies))
+
+
+def has_result_rows(answer: bytes) -> bool:
+    """Whether an answer may hold results: all but an empty list."""
+    return _find_rows(_parse_answer(answer)) != []
 
 
 def read_sequence_names(answers: Iterable[bytes]) -> dict[str, str]:
@@ -73,10 +85,28 @@ def _find_rows(body: Any) -> list[Any] | None:
     return body if isinstance(body, list) else None
 
 
-def _read_result(row: Any, number: int) -> Result | None:
+class _ListedResult(NamedTuple):
+    """A result with its place and its row as it came."""
+
+    place: str
+    row: Mapping[str, Any]
+    result: Result
+
+
+def _sort_by_time(listed: Sequence[_ListedResult]) -> Sequence[_ListedResult]:
+    """The oldest first, which a later one corrects; as listed unless all have a time."""
+    times = [one.result.created_at for one in listed]
+    known = [time for time in times if time is not None]
+    if len(known) < len(times):
+        return listed
+    return [one for _, one in sorted(zip(known, listed, strict=True), key=itemgetter(0))]
+
+
+def _read_result(row: Any) -> Result | None:
+    """The result of a row; without an id, it is `row`."""
     if not isinstance(row, dict):
         return None
-    result_id = row["id"] if row.get("id") is not None else f"row-{number}"
+    result_id = row["id"] if row.get("id") is not None else "row"
     summary = row.get("summary")
     try:
         return Result.model_validate(

@@ -22,7 +22,12 @@ from prefect_assay.analysis.kinetics.analysis import (
 )
 from prefect_assay.analysis.results.calls import CALL_FIELDS, CallField, read_call
 from prefect_assay.analysis.results.controls import compare_with_controls, expects_binding
-from prefect_assay.analysis.results.design import DesignSummary, get_sort_key, is_made_up
+from prefect_assay.analysis.results.design import (
+    DesignSummary,
+    find_main_quantity,
+    get_sort_key,
+    is_made_up,
+)
 from prefect_assay.analysis.results.interval import (
     Mean,
     Scatter,
@@ -44,14 +49,14 @@ from prefect_assay.analysis.results.row import (
     Outcome,
     ResultRow,
 )
-from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION, FURTHER_QUANTITIES
+from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION, FURTHER_QUANTITIES, QuantityKind
 from prefect_assay.service.models.vocabulary import snake_case
 
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _KINDS: Final = {kind.value: place for place, kind in enumerate(ASSAY_TYPES)}
 _NM: Final = 1e-9
 _Replicate = ReplicateKinetics | ReplicateMelting
-_Place = tuple[str, str, str, str]
+_Place = tuple[str, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class Scatters:
 def summarize(
     rows: Iterable[ResultRow],
     *,
-    analyses: Mapping[str, PackageAnalysis] = _NOTHING,
+    analyses: Mapping[tuple[str, str], PackageAnalysis] = _NOTHING,
     targets: Mapping[str, str | None] = _NOTHING,
     prices: Mapping[str, float] = _NOTHING,
     attributes: Mapping[str, Mapping[str, str]] = _NOTHING,
@@ -82,20 +87,16 @@ def summarize(
 
     Args:
         rows: summary and replicate rows, in the service's order of results.
-        analyses: fits of the raw curves, by result id.
+        analyses: fits of the raw curves, by experiment code and result id.
         targets: the target's name, by experiment code.
         prices: the price of a design in cents, without VAT, by experiment code.
         attributes: the designer's own columns, by design name.
-        earlier: replicate rows of earlier campaigns, whose scatter also counts.
+        earlier: replicate rows of earlier campaigns (`list_counted_replicates`), whose scatter also counts.
         campaign_id: the campaign of all rows.
         highest_molar: the highest concentration in M, by experiment code; fits say it of their designs.
         simulated: a local lab has answered. Values that a lab says it made up are marked in any case.
     """
     rows = tuple(rows)
-    entries: defaultdict[tuple[str, str], list[ResultRow]] = defaultdict(list)
-    for row in rows:
-        if row.level is Level.SUMMARY:
-            entries[row.name, row.experiment_code].append(row)
     replicates = _group_by_place(rows)
     scatters = pool_scatters(rows, earlier)
     made = [
@@ -113,19 +114,37 @@ def summarize(
             },
             highest_molar=highest_molar.get(code),
         )
-        for (name, code), summary_rows in sorted(entries.items())
+        for (name, code), summary_rows in sorted(_group_summaries(rows).items())
     ]
     made.sort(key=lambda ranked: get_sort_key(ranked.summary))
     return compare_with_controls(assign_groups(made))
 
 
 def pool_scatters(rows: Iterable[ResultRow], earlier: Iterable[ResultRow] = ()) -> Scatters:
-    """The scatter between the replicates of a campaign's designs, and of earlier campaigns."""
-    current, before = _group_by_place(rows), _group_by_place(earlier)
+    """The scatter between the replicates of a campaign's designs that count, and of earlier campaigns."""
+    current, before = _group_by_place(list_counted_replicates(rows)), _group_by_place(earlier)
     return Scatters(
         log_kd=pool_scatter(map(_list_log_kds, current.values()), map(_list_log_kds, before.values())),
         tm_C=pool_scatter(map(_list_tms, current.values()), map(_list_tms, before.values())),
     )
+
+
+def list_counted_replicates(rows: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+    """The replicates of the results that count: a result that a later one replaces may list the same measurements."""
+    rows = tuple(rows)
+    designs = _group_summaries(rows).values()
+    counted = {_get_place(row) for summaries in designs for row in _take_latest_of_kinds(summaries)}
+    replaced = {_get_place(row) for summaries in designs for row in summaries} - counted
+    return tuple(row for row in rows if row.level is Level.REPLICATE and _get_place(row) not in replaced)
+
+
+def _group_summaries(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[ResultRow]]:
+    """The summary rows of each design and experiment."""
+    groups: defaultdict[tuple[str, str], list[ResultRow]] = defaultdict(list)
+    for row in rows:
+        if row.level is Level.SUMMARY:
+            groups[row.name, row.experiment_code].append(row)
+    return groups
 
 
 def _group_by_place(rows: Iterable[ResultRow]) -> dict[_Place, list[ResultRow]]:
@@ -137,7 +156,8 @@ def _group_by_place(rows: Iterable[ResultRow]) -> dict[_Place, list[ResultRow]]:
 
 
 def _get_place(row: ResultRow) -> _Place:
-    return row.experiment_code, row.name, row.result_id, row.result_type
+    target = str(_read_extra(row).get("one_of_targets", ""))
+    return row.experiment_code, row.name, row.result_id, row.result_type, target
 
 
 def _list_log_kds(replicates: Iterable[ResultRow]) -> list[float]:
@@ -182,12 +202,13 @@ def _summarize_design(
     replicates: Mapping[_Place, Sequence[ResultRow]],
     scatters: Scatters,
     *,
-    analyses: Mapping[str, PackageAnalysis],
+    analyses: Mapping[tuple[str, str], PackageAnalysis],
     context: Mapping[str, Any],
     highest_molar: float | None,
 ) -> Ranked:
     row = entries[0]
-    packages = [analyses[entry.result_id] for entry in entries if entry.result_id in analyses]
+    results = [(entry.experiment_code, entry.result_id) for entry in entries]
+    packages = [analyses[result] for result in results if result in analyses]
     curves = [part for analysis in packages for part in analysis.kinetics if part.name == row.name]
     melts = [part for analysis in packages for part in analysis.melting if part.name == row.name]
     verdict, reasons = combine_verdicts([*curves, *melts])
@@ -218,7 +239,13 @@ def _summarize_design(
         "aa_string": next((entry.aa_string for entry in entries if entry.aa_string), None),
     }
     design = DesignSummary.model_validate({**values, **binding, **temperature, **context})
+    main = find_main_quantity(design)
     marks = {
+        **dict.fromkeys(
+            kind.column
+            for kind in (CONCENTRATION, *FURTHER_QUANTITIES)
+            if (kind is not main or design.qualifier is None) and _is_limit(kind, entries)
+        ),
         "extrapolated": _is_extrapolated(design, [row, *measurements], curves, highest_molar),
         "simulated": design.simulated or is_made_up(design),
     }
@@ -438,6 +465,12 @@ def _count_kinds(counts: Counter[Verdict]) -> str:
 
 def _find_first_number(entries: Sequence[ResultRow], column: str) -> float | None:
     return next((value for entry in entries if (value := _read_count(entry, column)) is not None), None)
+
+
+def _is_limit(kind: QuantityKind, entries: Sequence[ResultRow]) -> bool:
+    """Whether the first number of a kind is a limit, whose sign is lost in a row about another value."""
+    entry = next((entry for entry in entries if _read_count(entry, kind.column) is not None), None)
+    return entry is not None and entry.qualifier is not None and find_main_quantity(entry) is kind
 
 
 def _read_count(row: ResultRow, column: str) -> float | None:

@@ -24,6 +24,7 @@ from prefect_assay.analysis.results.measurements import (
     list_other_fields,
     name_assay_type,
     parts_of,
+    read_apparent_kd,
 )
 from prefect_assay.analysis.results.quantities import Unread
 from prefect_assay.analysis.results.row import (
@@ -33,7 +34,7 @@ from prefect_assay.analysis.results.row import (
     Outcome,
     ResultRow,
 )
-from prefect_assay.service.assays import KD, QUANTITIES
+from prefect_assay.service.assays import KD, MAIN_QUANTITIES, QUANTITIES
 from prefect_assay.service.models.answer_json import without_open_links
 from prefect_assay.service.models.result import Replicate, Result, ResultEntry
 from prefect_assay.service.models.sequences import ProteinSequence
@@ -43,6 +44,7 @@ from prefect_assay.service.words import many
 _ROW_FIELDS: Final = frozenset({"result_type", "sequence_name", "name", "replicates"})
 _SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
 UNCLEAR_UNIT: Final = "not clear"
+_SHOWN: Final = 60  # letters of a target in a doubt
 
 
 def read_rows(
@@ -124,20 +126,19 @@ def _make_absent_row(design: ProteinSequence, experiment_code: str, outcome: Out
 def _read_result(
     index: int, result: Result, experiment_code: str, matched: Matched, reader: RecordReader
 ) -> Iterator[ResultRow]:
-    """The rows of a result: entries about one design are its replicates."""
+    """The rows of a result: entries about one design and target are its replicates."""
     groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, entry in enumerate(result.summary):
         target = json.dumps((entry.model_extra or {}).get("target"), sort_keys=True, default=str)
         groups[matched.name((index, number)), name_assay_type(result, entry), target].append(number)
-    for numbers in groups.values():
+    targets = Counter((name, kind) for name, kind, _ in groups)
+    for (name, kind, target), numbers in groups.items():
         made = [
             list(_rows_of_entry((index, number), result, experiment_code, matched, reader))
             for number in numbers
         ]
-        if len(made) == 1:
-            yield from made[0]
-        else:
-            yield from _join_replicates(made)
+        rows = made[0] if len(made) == 1 else list(_join_replicates(made))
+        yield from rows if targets[name, kind] == 1 else _name_target(rows, target)
 
 
 def _rows_of_entry(
@@ -150,7 +151,7 @@ def _rows_of_entry(
     shared = {
         "experiment_code": experiment_code,
         "result_id": result.id,
-        "result_type": entry.result_type or result.result_type,
+        "result_type": name_assay_type(result, entry),
         "name": matched.name(place),
         "control": ordered.control if control is None and ordered else control,
         "aa_string": entry.aa_string or (ordered.aa_string if ordered else None),
@@ -230,7 +231,7 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
     used = [row for row in replicates if row.outcome in HAS_RESULT] if outcome is Outcome.MEASURED else []
     if used and all(row.outcome is Outcome.BINDING for row in used):
         outcome = Outcome.BINDING
-    values: dict[str, Any] = {"qualifier": None}
+    values: dict[str, Any] = dict.fromkeys(["qualifier", *(kind.column for kind in QUANTITIES)])
     for kind in QUANTITIES:
         parts = [
             (getattr(row, kind.column), row.qualifier)
@@ -238,8 +239,10 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
             if row.qualifier is None or find_main_quantity(row) is kind
         ]
         value, sign, limit_doubts = join_values(parts, by_factors=kind.has_log_mean)
-        if sign is None or values["qualifier"] is None:
-            values |= {kind.column: value, "qualifier": sign or values["qualifier"]}
+        if sign is None:
+            values[kind.column] = value
+        elif all(values[main.column] is None for main in MAIN_QUANTITIES):
+            values |= {kind.column: value, "qualifier": sign}
         doubts += limit_doubts
     first = replicates[0]
     words = {
@@ -258,7 +261,7 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
             **words,
             "log10_kd": _compute_log10(values["kd_M"]),
             "doubt": "; ".join(doubts) or None,
-            "extra": _dump_json({"replicates_listed": len(replicates)}),
+            "extra": _dump_json({**_read_shared_extra(entries), "replicates_listed": len(replicates)}),
         }
     )
     numbers = [row.replicate for row in replicates]
@@ -267,6 +270,29 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
         yield row.model_copy(
             update={"level": Level.REPLICATE, "replicate": row.replicate if is_numbered else number}
         )
+
+
+def _name_target(rows: Iterable[ResultRow], target: str) -> Iterator[ResultRow]:
+    """The rows of a design that its result has several targets of: in `extra` is which one, so that replicates stay apart."""
+    for row in rows:
+        extra = {**json.loads(row.extra or "{}"), "one_of_targets": json.loads(target)}
+        doubts = [row.doubt] if row.doubt else []
+        if row.level is Level.SUMMARY:
+            doubts.append(f"measured against several targets, and this is of {target[:_SHOWN]}")
+        yield row.model_copy(update={"extra": _dump_json(extra), "doubt": "; ".join(doubts) or None})
+
+
+def _read_shared_extra(entries: Sequence[Sequence[ResultRow]]) -> dict[str, Any]:
+    """The fields without a column that are equal in all entries of a design, such as `positive_control`."""
+    extras = [json.loads(summary.extra or "{}") for summary, *_ in entries]
+    shared = {
+        name: value
+        for name, value in extras[0].items()
+        if all(name in extra and extra[name] == value for extra in extras)
+    }
+    if any(read_apparent_kd(extra) != read_apparent_kd(shared) for extra in extras):
+        shared.pop("kd_app", None)  # its unit or a limit differs
+    return shared
 
 
 def _read_control(entry: ResultEntry) -> bool | None:

@@ -14,7 +14,7 @@ from pydantic import Field
 from prefect_assay.analysis.results import Level, Outcome, ResultRow, from_csv
 from prefect_assay.analysis.results.formats import import_pyarrow
 from prefect_assay.analysis.results.row import read_row
-from prefect_assay.analysis.results.summary import is_of_lab
+from prefect_assay.analysis.results.summary import is_of_lab, list_counted_replicates
 from prefect_assay.analysis.tables.files import WRITE_AGAIN, Source, make_results_schema, read_table
 from prefect_assay.archive import ArchivedVersion, Store
 from prefect_assay.archive.layout import (
@@ -98,7 +98,7 @@ def read_results(store: Store, prefix: str, campaign_id: str | None = None) -> d
 def read_earlier_replicates(
     store: Store, prefix: str, campaign_id: str, before: datetime, *, simulated: bool = False
 ) -> tuple[ResultRow, ...]:
-    """The replicates that other campaigns had archived before a moment, of the newest version that each experiment had then.
+    """The replicates that count and that other campaigns had archived before a moment, of the newest version that each experiment had then.
 
     Where a table has a later version, the one from before is read from the archive. Experiments of a local lab are read where
     `simulated` asks for them, and then alone.
@@ -117,7 +117,7 @@ def read_earlier_replicates(
             folder = experiment_folder(prefix, source.campaign_id, source.experiment_code)
             rows = _read_rows_before(store, folder, source.version, before)
         if any(map(is_of_lab, rows)) is simulated:
-            replicates += (row for row in rows if row.level == Level.REPLICATE)
+            replicates += list_counted_replicates(rows)
     return tuple(replicates)
 
 
