@@ -197,6 +197,13 @@ def test_melting_temperatures_are_celsius_and_absent_where_nothing_melts():
 def test_epitope_bins_agree_with_who_blocks_whom():
     [record] = measure_records(**fields("epitope_binning", MANY[:28]))
     bins = {e["sequence"]["name"]: e["bin"] for e in record["summary"]}
+    called = {(e["expression"] == "none", e["binding"], bool(e["bin"])) for e in record["summary"]}
+    assert called == {
+        (False, "true", True),
+        (False, "false", False),
+        (False, "unknown", False),
+        (True, "unknown", False),
+    }
     assert len({value for value in bins.values() if value}) > 1
     for entry in record["summary"]:
         same = {n for n, b in bins.items() if b and b == entry["bin"] and n != entry["sequence"]["name"]}
