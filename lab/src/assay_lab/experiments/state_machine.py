@@ -75,7 +75,7 @@ def record_settlement(
             "invoice_id": invoice["id"],
             "experiment_id": invoice["experiment_id"],
             "payment_method": invoice["payment_method"] if verdict else PaymentMethod.ASYNC_INVOICE,
-            "amount_cents": invoice["amount_cents"],
+            "amount_cents": verdict.amount_cents if verdict else invoice["amount_cents"],
             "payer": verdict.payer if verdict else None,
             "nonce": verdict.nonce if verdict else None,
             "reference": verdict.reference if verdict else None,

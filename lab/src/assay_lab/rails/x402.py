@@ -200,7 +200,13 @@ def settle_credential(
     transaction = "0x" + hashlib.sha256(f"{network}|{payer}|{nonce}".encode()).hexdigest()
     settled = {"success": True, "transaction": transaction, "network": network, "payer": payer}
     return CredentialVerdict(
-        True, "settled", payer=payer, nonce=nonce, reference=transaction, header=encode_value(settled)
+        True,
+        "settled",
+        payer=payer,
+        nonce=nonce,
+        reference=transaction,
+        amount_cents=int(authorization["value"]) // UNITS_PER_CENT,
+        header=encode_value(settled),
     )
 
 
