@@ -97,12 +97,14 @@ def _release_review(lab: Lab, db: Db, experiment: Row, now: datetime, _body: bod
 
 def _partial_results(lab: Lab, db: Db, experiment: Row, now: datetime, body: bodies.PartialResults) -> None:
     _require_status(experiment, UNDER_WORK, "preliminary results come from the work in the lab")
+    measured = None
     if body.sequences is not None:
-        rows = db.all("SELECT name FROM sequences WHERE experiment_id = ?", experiment["id"])
+        rows = db.all("SELECT id, name FROM sequences WHERE experiment_id = ?", experiment["id"])
         unknown = sorted(set(body.sequences) - {row["name"] for row in rows})
         if unknown:
             raise Refusal(400, f"sequences: the experiment has none named {', '.join(map(repr, unknown))}")
-    results.release_results(lab, db, experiment, ResultsStatus.PARTIAL, now, only=body.sequences)
+        measured = {row["id"] for row in rows if row["name"] in body.sequences}
+    results.release_results(lab, db, experiment, ResultsStatus.PARTIAL, now, measured_ids=measured)
     db.update("experiments", experiment["id"], results_status=ResultsStatus.PARTIAL)
     updates.record_update(
         db, experiment, "progress", "Preliminary results", "Some results are available.", now

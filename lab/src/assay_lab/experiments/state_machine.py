@@ -152,7 +152,8 @@ def _reach_status(lab: Lab, db: Db, experiment: Row, status: ExperimentStatus, n
     if release is None:
         updates.move_experiment(db, experiment, status, now)
     else:
-        results.release_results(lab, db, experiment, release, now)
+        measured = results.list_reviewed(db, experiment) if release == ResultsStatus.PARTIAL else None
+        results.release_results(lab, db, experiment, release, now, measured_ids=measured)
         updates.move_experiment(db, experiment, status, now, results_status=release)
 
 

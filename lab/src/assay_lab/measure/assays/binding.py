@@ -22,8 +22,8 @@ def list_binding_entries(
 ) -> list[dict[str, Any]]:
     """An entry per design: as `measured` makes it, or in progress."""
     return [
-        measured(request, design) if index < request.measured else _in_progress(request, design, result_type)
-        for index, design in enumerate(request.designs)
+        measured(request, design) if design.measured else _in_progress(request, design, result_type)
+        for design in request.designs
     ]
 
 

@@ -49,19 +49,20 @@ def compute_response(request: AssayRequest, first: Design, second: Design) -> fl
 
 def binning_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """One entry per design: its bin and the designs that it blocks."""
-    measured = request.designs[: request.measured]
     entries: list[dict[str, Any]] = []
-    for index, design in enumerate(request.designs):
+    for design in request.designs:
         head: dict[str, Any] = {
             "result_type": "epitope_binning",
             "sequence": design.as_sequence(),
             "target": request.target_summary,
         }
-        if index >= request.measured:
+        if not design.measured:
             entries.append({**head, "state": "in_progress", "bin": None, "responses": {}})
             continue
         nature = find_nature(request, design)
-        responses = {other.name: compute_response(request, design, other) for other in measured}
+        responses = {
+            other.name: compute_response(request, design, other) for other in request.measured_designs
+        }
         entries.append(
             {
                 **head,
@@ -82,7 +83,7 @@ def binning_entries(request: AssayRequest) -> list[dict[str, Any]]:
 
 def binning_files(request: AssayRequest) -> Iterator[File]:
     """The bins, and the matrix of normalised responses (rows first, columns second)."""
-    measured = request.designs[: request.measured]
+    measured = request.measured_designs
     yield summary_file(
         request.experiment_id,
         ("name", "bin", "sequence"),
