@@ -94,6 +94,28 @@ def test_a_stalled_review_ends_with_its_release(lab, early):
     assert happen(lab, "stall_review", experiment_id)[0] == 409
 
 
+def test_a_stalled_review_outlives_a_repeated_production(lab):
+    experiment_id = ordered(lab)
+    advance(lab, hours=1)
+    happen(lab, "stall_review", experiment_id)
+    while status(lab, experiment_id) != "in_production":
+        advance(lab, until="next")
+    happen(lab, "fail_production", experiment_id)
+    advance(lab, days=300)
+    assert status(lab, experiment_id) == "in_review"
+    assert happen(lab, "release_review", experiment_id)["status"] == "done"
+
+
+@pytest.mark.parametrize("fixed", [{"window_days": 7}, {}])
+def test_a_stalled_review_outlives_other_delays(lab, fixed):
+    experiment_id = ordered(lab)
+    happen(lab, "stall_review", experiment_id)
+    answer = lab.sim("POST", "/plan", json={"experiment_id": experiment_id, **fixed})
+    assert answer.json() == {**fixed, "hold_review": 1}
+    advance(lab, days=300)
+    assert status(lab, experiment_id) == "in_review"
+
+
 def test_a_review_released_before_its_time_ends_on_its_day(lab):
     lab.sim("POST", "/plan", json={"window_days": 10})
     experiment_id = ordered(lab)

@@ -71,11 +71,11 @@ def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodi
     """The experiment reaches the review and stays there."""
     if experiment["status"] in _OVER:
         raise Refusal(409, f"the experiment is {experiment['status']}")
+    # Kept for an end that is queued later: when the work begins, or is repeated.
+    fixed_delays = delays.fixed_for(db, experiment["id"]) | {"hold_review": True}
+    delays.fix_delays(db, experiment["org_id"], experiment["id"], fixed_delays)
     item = schedule.find_queued(db, experiment["id"], "status", ExperimentStatus.DONE)
-    if item is None:  # the work has not begun: its end is held as soon as it is queued
-        fixed_delays = delays.fixed_for(db, experiment["id"]) | {"hold_review": True}
-        delays.fix_delays(db, experiment["org_id"], experiment["id"], fixed_delays)
-    else:
+    if item is not None:
         schedule.hold_entry(db, item)
 
 
