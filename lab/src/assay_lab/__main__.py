@@ -25,7 +25,9 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
     parser.add_argument("--base-url", help="address for links, where it differs from host and port")
     parser.add_argument("--database", type=Path, help="SQLite file; without it a temporary one")
-    parser.add_argument("--clock", default="manual", help="manual, auto or scaled:SECONDS_PER_DAY")
+    parser.add_argument(
+        "--clock", default="manual", help="at the first start: manual, auto or scaled:SECONDS_PER_DAY"
+    )
     parser.add_argument("--epoch", help="lab time at the first start, ISO 8601; without it the real time")
     parser.add_argument(
         "--seed", default="lab", help="decides every experiment's lab window, and a landscape's noise"

@@ -41,6 +41,12 @@ def quote_words(lab, experiment_id):
     return quote["status"], row["status"]
 
 
+def measured_names(lab, experiment_id):
+    """Of an affinity experiment: the sequences that have a value."""
+    (result,) = lab.api("GET", f"/experiments/{experiment_id}/results").json()["items"]
+    return [row["sequence"]["name"] for row in result["summary"] if row["binding"] != "in_progress"]
+
+
 def invoice_of(lab, experiment_id):
     answer = lab.api("GET", f"/experiments/{experiment_id}/invoice")
     return answer.status_code, answer.json().get("status")
@@ -88,6 +94,28 @@ def test_a_stalled_review_ends_with_its_release(lab, early):
     assert happen(lab, "stall_review", experiment_id)[0] == 409
 
 
+def test_a_stalled_review_outlives_a_repeated_production(lab):
+    experiment_id = ordered(lab)
+    advance(lab, hours=1)
+    happen(lab, "stall_review", experiment_id)
+    while status(lab, experiment_id) != "in_production":
+        advance(lab, until="next")
+    happen(lab, "fail_production", experiment_id)
+    advance(lab, days=300)
+    assert status(lab, experiment_id) == "in_review"
+    assert happen(lab, "release_review", experiment_id)["status"] == "done"
+
+
+@pytest.mark.parametrize("fixed", [{"window_days": 7}, {}])
+def test_a_stalled_review_outlives_other_delays(lab, fixed):
+    experiment_id = ordered(lab)
+    happen(lab, "stall_review", experiment_id)
+    answer = lab.sim("POST", "/plan", json={"experiment_id": experiment_id, **fixed})
+    assert answer.json() == {**fixed, "hold_review": 1}
+    advance(lab, days=300)
+    assert status(lab, experiment_id) == "in_review"
+
+
 def test_a_review_released_before_its_time_ends_on_its_day(lab):
     lab.sim("POST", "/plan", json={"window_days": 10})
     experiment_id = ordered(lab)
@@ -110,11 +138,35 @@ def test_preliminary_results_of_some_sequences(lab):
     outcome = happen(lab, "partial_results", experiment_id, sequences=["a", "c"])
     assert outcome == {"status": "in_production", "results_status": "partial"}
     (first,) = lab.api("GET", f"/experiments/{experiment_id}/results").json()["items"]
-    assert [entry["sequence"]["name"] for entry in first["summary"]] == ["a", "c"]
+    assert [entry["sequence"]["name"] for entry in first["summary"]] == ["a", "b", "c"]
+    assert measured_names(lab, experiment_id) == ["a", "c"]
     happen(lab, "partial_results", experiment_id)
+    assert measured_names(lab, experiment_id) == ["a", "b", "c"]
     happen(lab, "force_status", experiment_id, status="done")
     (last,) = lab.api("GET", f"/experiments/{experiment_id}/results").json()["items"]
     assert (last["id"], len(last["summary"])) == (first["id"], 3)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "released"),
+    [(["b"], ["a", "b"]), (["b", "c"], ["a", "b", "c"]), (None, ["a", "b", "c"])],
+)
+def test_a_review_withdraws_no_value(lab, sequences, released):
+    experiment_id = ordered(lab)
+    happen(lab, "force_status", experiment_id, status="in_production")
+    named = {} if sequences is None else {"sequences": sequences}
+    happen(lab, "partial_results", experiment_id, **named)
+    assert measured_names(lab, experiment_id) == (sequences or ["a", "b", "c"])
+    happen(lab, "force_status", experiment_id, status="in_review")
+    assert measured_names(lab, experiment_id) == released
+
+
+@pytest.mark.parametrize(("count", "released"), [(1, ["s0"]), (2, ["s0"]), (5, ["s0", "s1"])])
+def test_a_review_releases_half_of_the_sequences_at_least_one(lab, count, released):
+    sequences = {f"s{place}": "MKTAYIAKQ" + "ACDEF"[place] for place in range(count)}
+    experiment_id = submitted(lab, experiment_spec=spec(sequences=sequences))
+    happen(lab, "force_status", experiment_id, status="in_review")
+    assert measured_names(lab, experiment_id) == released
 
 
 @pytest.mark.parametrize("kind", ["screening", "epitope_binning", "thermostability", "expression"])
@@ -134,7 +186,9 @@ def test_preliminary_results_of_one_sequence_of_any_type(lab, kind):
     happen(lab, "force_status", experiment_id, status="in_production")
     happen(lab, "partial_results", experiment_id, sequences=["s2"])
     (result,) = lab.api("GET", f"/experiments/{experiment_id}/results").json()["items"]
-    assert len(result["summary"]) == 1
+    measured = [entry for entry in result["summary"] if "data_source" in entry]
+    assert [row.get("sequence_name") or row["sequence"]["name"] for row in measured] == ["s2"]
+    assert len(result["summary"]) == 4
 
 
 def test_progress_and_errors_are_updates(lab):

@@ -59,6 +59,17 @@ def test_binding_comes_from_the_table(landscape):
     assert told["kd_noise"] == 0.1
 
 
+def test_epitope_bins_rest_on_the_calls_of_the_table(landscape):
+    residues = [BINDER, NONE, SILENT, ABSENT]
+    binned, metadata, _ = measured(landscape, residues, experiment_type="epitope_binning", method=None)
+    screened, _, _ = measured(landscape, residues, experiment_type="screening")
+    for name in ("binding", "expression", "data_source"):
+        assert [binned[key][name] for key in residues] == [screened[key][name] for key in residues]
+    assert [binned[key]["binding"] for key in residues] == ["true", "false", "unknown", "unknown"]
+    assert [bool(binned[key]["bin"]) for key in residues] == [True, False, False, False]
+    assert metadata["modelled_sequences"] == []
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_replicates_scatter_by_the_stated_noise(noise):
     best = [gb1.make_sequence(four) for four in sorted(gb1.load_fitness(), key=gb1.load_fitness().get)[-100:]]

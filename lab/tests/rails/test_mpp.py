@@ -16,6 +16,7 @@ from assay_lab.kernel.faults import PaymentFault
 from assay_lab.rails import mpp
 from assay_lab.requests import validation
 from lab_support.core import advance, get, order, refusal
+from lab_support.tool_client import x402_credential
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SETTINGS = mpp.MppSettings(secret="s" * 32)
@@ -303,6 +304,20 @@ def test_a_wrong_term_is_shown_and_would_really_be_paid(core, pay_path, action):
     assert WRONG[action](request, parts)
     answered = pay(core, pay_path, credential_of(header))
     assert answered.status == (402 if action == "expired_challenge" else 200)
+
+
+@pytest.mark.parametrize(("action", "times"), [("wrong_amount", 2), ("wrong_payee", 1)])
+@pytest.mark.parametrize("method", ["mpp-spt", "x402-exact"])
+def test_the_ledger_has_the_amount_that_was_paid(core, method, action, times):
+    path = path_of(order(core, auto_accept_quote=True, payment={"method": method}).body)
+    fault(core, action)
+    challenge = pay(core, path)
+    if method == "mpp-spt":
+        paid = pay(core, path, credential_of(challenge.headers["WWW-Authenticate"]))
+    else:
+        paid = pay(core, path, **{"PAYMENT-SIGNATURE": x402_credential(challenge.body)})
+    invoiced = get(core, path.removesuffix("/pay"))["amount"]
+    assert (paid.status, [row["amount_cents"] for row in ledgers(core)]) == (200, [times * invoiced])
 
 
 def test_always_402_never_settles_and_no_receipt_settles_in_silence(core, pay_path):

@@ -56,7 +56,13 @@ class VoucherRail(LabRail[None]):
         if settlements.has_either(credential, bill.invoice_id):
             return CredentialVerdict(False, "used before", 403)
         return CredentialVerdict(
-            credential == "code", "checked", 402, payer=credential, nonce=bill.invoice_id, reference="r1"
+            credential == "code",
+            "checked",
+            402,
+            payer=credential,
+            nonce=bill.invoice_id,
+            reference="r1",
+            amount_cents=bill.amount_cents,
         )
 
     def refuse(self, bill, settings, now, verdict):

@@ -222,6 +222,15 @@ def test_the_tokens_of_a_scaled_lab_outlive_its_years(fixed_token):
     core.close()
 
 
+def test_a_lab_that_starts_again_keeps_its_clock_and_its_tokens_last_by_it(tmp_path):
+    lab_core(database=tmp_path / "lab.sqlite3", clock_mode="scaled", seconds_per_day=60).close()
+    core = lab_core(database=tmp_path / "lab.sqlite3", clock_mode="manual")
+    advance(core, days=2000)
+    assert core.lab.clock.row(core.seeded.organization_id)["mode"] == "scaled"
+    assert core.request("GET", "/whoami", token=core.seeded.member_token).status == 200
+    core.close()
+
+
 def test_the_database_keeps_a_revocation_id_and_never_a_token(core):
     child = online(core, core.seeded.member_token, read_only=True)
     opened = core.lab.tokens._open(child["token"])

@@ -71,11 +71,11 @@ def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodi
     """The experiment reaches the review and stays there."""
     if experiment["status"] in _OVER:
         raise Refusal(409, f"the experiment is {experiment['status']}")
+    # Kept for an end that is queued later: when the work begins, or is repeated.
+    fixed_delays = delays.fixed_for(db, experiment["id"]) | {"hold_review": True}
+    delays.fix_delays(db, experiment["org_id"], experiment["id"], fixed_delays)
     item = schedule.find_queued(db, experiment["id"], "status", ExperimentStatus.DONE)
-    if item is None:  # the work has not begun: its end is held as soon as it is queued
-        fixed_delays = delays.fixed_for(db, experiment["id"]) | {"hold_review": True}
-        delays.fix_delays(db, experiment["org_id"], experiment["id"], fixed_delays)
-    else:
+    if item is not None:
         schedule.hold_entry(db, item)
 
 
@@ -97,12 +97,14 @@ def _release_review(lab: Lab, db: Db, experiment: Row, now: datetime, _body: bod
 
 def _partial_results(lab: Lab, db: Db, experiment: Row, now: datetime, body: bodies.PartialResults) -> None:
     _require_status(experiment, UNDER_WORK, "preliminary results come from the work in the lab")
+    measured = None
     if body.sequences is not None:
-        rows = db.all("SELECT name FROM sequences WHERE experiment_id = ?", experiment["id"])
+        rows = db.all("SELECT id, name FROM sequences WHERE experiment_id = ?", experiment["id"])
         unknown = sorted(set(body.sequences) - {row["name"] for row in rows})
         if unknown:
             raise Refusal(400, f"sequences: the experiment has none named {', '.join(map(repr, unknown))}")
-    results.release_results(lab, db, experiment, ResultsStatus.PARTIAL, now, only=body.sequences)
+        measured = {row["id"] for row in rows if row["name"] in body.sequences}
+    results.release_results(lab, db, experiment, ResultsStatus.PARTIAL, now, measured_ids=measured)
     db.update("experiments", experiment["id"], results_status=ResultsStatus.PARTIAL)
     updates.record_update(
         db, experiment, "progress", "Preliminary results", "Some results are available.", now

@@ -69,7 +69,7 @@ def fixed_for(db: Db, *owner_ids: str) -> dict[str, Any]:
 
 
 def fix_delays(db: Db, org_id: str, owner_id: str, fixed_delays: Mapping[str, Any]) -> None:
-    """Replace an owner's fixed delays and holds; an empty mapping leaves all to chance."""
+    """Replace an owner's fixed delays; those left out are drawn. A hold stays until another one is given."""
+    held = (db.get("plans", owner_id) or {}).get("hold_review")
     db.run("DELETE FROM plans WHERE id = ?", owner_id)
-    if fixed_delays:
-        db.insert("plans", {"id": owner_id, "org_id": org_id, **fixed_delays})
+    db.insert("plans", {"id": owner_id, "org_id": org_id, "hold_review": held, **fixed_delays})

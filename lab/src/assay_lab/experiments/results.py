@@ -42,11 +42,11 @@ def release_results(
     status: ResultsStatus,
     now: datetime,
     *,
-    only: Collection[str] | None = None,
+    measured_ids: Collection[str] | None = None,
 ) -> None:
     """Measure and publish results, `partial` or `all`; the complete release replaces the preliminary one.
 
-    `only` names the sequences that have a result. The caller writes the experiment's `results_status`.
+    `measured_ids` are the sequences with values, the others are in progress; None for all. The caller writes the experiment's `results_status`.
     """
     partial_release = status == ResultsStatus.PARTIAL
     sequences = db.all("SELECT * FROM sequences WHERE experiment_id = ? ORDER BY seq", experiment["id"])
@@ -64,9 +64,9 @@ def release_results(
                 "aa_string": row["aa_string"],
                 "control": bool(row["is_control"]),
                 "metadata": decode_row(row, "metadata")["metadata"],
+                "measured": measured_ids is None or row["id"] in measured_ids,
             }
             for row in sequences
-            if only is None or row["name"] in only
         ],
         "n_replicates": spec.get("n_replicates") or REPLICATES_DEFAULT,
         "antigen_concentrations": spec.get("antigen_concentrations"),
@@ -85,6 +85,17 @@ def release_results(
     db.insert("packages", package)
     for position, record in enumerate(measure_records(**request)):
         _publish_record(db, experiment, key, position, record, now)
+
+
+def list_reviewed(db: Db, experiment: Row) -> set[str]:
+    """Ids of the sequences that the review releases: the first half, at least one, and all released before."""
+    ids = db.column("SELECT id FROM sequences WHERE experiment_id = ? ORDER BY seq", experiment["id"])
+    released = db.column(
+        "SELECT request FROM packages WHERE id IN (SELECT package_key FROM results WHERE experiment_id = ?)",
+        experiment["id"],
+    )
+    sequences = [row for request in released for row in json.loads(request)["sequences"]]
+    return {*ids[: max(1, len(ids) // 2)], *(row["id"] for row in sequences if row.get("measured"))}
 
 
 def _publish_record(

@@ -75,7 +75,7 @@ def record_settlement(
             "invoice_id": invoice["id"],
             "experiment_id": invoice["experiment_id"],
             "payment_method": invoice["payment_method"] if verdict else PaymentMethod.ASYNC_INVOICE,
-            "amount_cents": invoice["amount_cents"],
+            "amount_cents": verdict.amount_cents if verdict else invoice["amount_cents"],
             "payer": verdict.payer if verdict else None,
             "nonce": verdict.nonce if verdict else None,
             "reference": verdict.reference if verdict else None,
@@ -152,7 +152,8 @@ def _reach_status(lab: Lab, db: Db, experiment: Row, status: ExperimentStatus, n
     if release is None:
         updates.move_experiment(db, experiment, status, now)
     else:
-        results.release_results(lab, db, experiment, release, now)
+        measured = results.list_reviewed(db, experiment) if release == ResultsStatus.PARTIAL else None
+        results.release_results(lab, db, experiment, release, now, measured_ids=measured)
         updates.move_experiment(db, experiment, status, now, results_status=release)
 
 

@@ -26,6 +26,7 @@ class Design:
     control: bool = False
     metadata: Any = None
     id: str | None = None
+    measured: bool = True  # else it is in progress
 
     def as_sequence(self) -> dict[str, Any]:
         """The `sequence` object of a summary entry (service shapes, Results)."""
@@ -46,10 +47,11 @@ class AssayRequest:
     method: str | None  # `bli` or `spr` for affinity and screening, else None
     # A catalog record; None for assays without a target
     target: dict[str, Any] | None
-    sequences: list[dict[str, Any]]  # `{name, aa_string, control, metadata}`, and `id` where known
+    # `{name, aa_string, control, metadata}`, `id` where known, and `measured` where it is False
+    sequences: list[dict[str, Any]]
     n_replicates: int  # 1 to 5; epitope binning has no replicates
     antigen_concentrations: list[float] | None  # nM; None for the default of the type
-    partial: bool  # measure only the first half of the sequences, the rest is in progress
+    partial: bool  # a preliminary release
     # What `landscape.consulted` gave; None where none covers the experiment
     landscape: dict[str, Any] | None = None
     default_concentrations: tuple[float, ...] = ANTIGEN_CONCENTRATIONS_NM  # nM, of the type
@@ -67,6 +69,7 @@ class AssayRequest:
                 control=bool(sequence.get("control")),
                 metadata=sequence.get("metadata"),
                 id=sequence.get("id"),
+                measured=sequence.get("measured", True),
             )
             for name, stem, sequence in zip(names, safe_names(names), self.sequences, strict=True)
         )
@@ -107,10 +110,10 @@ class AssayRequest:
         """The `data_source` of a design without published data."""
         return "model" if self.facts(residues) is None else "landscape"
 
-    @property
-    def measured(self) -> int:
-        """How many designs, from the first, are measured: in a preliminary release half of them, at least one."""
-        return max(1, len(self.designs) // 2) if self.partial else len(self.designs)
+    @cached_property
+    def measured_designs(self) -> tuple[Design, ...]:
+        """The designs that have a result; the others are in progress."""
+        return tuple(design for design in self.designs if design.measured)
 
     @property
     def signal_unit(self) -> str:

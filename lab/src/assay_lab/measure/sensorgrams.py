@@ -66,9 +66,9 @@ class Run:
 
 def iterate_runs(request: AssayRequest) -> Iterator[Run]:
     """Every replicate that was measured, one after the other, so that only one is in memory."""
-    count = request.measured * request.n_replicates * len(request.concentrations)
+    count = len(request.measured_designs) * request.n_replicates * len(request.concentrations)
     step = STEP_S if count <= FINE_CURVES_MAX else COARSE_STEP_S
-    for design in request.designs[: request.measured]:
+    for design in request.measured_designs:
         for replicate in make_replicates(request, design.residues):
             if replicate.expression == "none":
                 continue
@@ -206,7 +206,7 @@ _SUMMARY = ("name", "replicate", "expression", "binding", "kd", "kon", "koff", "
 
 def _summary_rows(request: AssayRequest) -> Iterator[Sequence[Any]]:
     kinetic = request.experiment_type == "affinity"
-    for design in request.designs[: request.measured]:
+    for design in request.measured_designs:
         for row in make_replicates(request, design.residues):
             constants = (row.kd, row.kon, row.koff) if kinetic else (None, None, None)
             called = (row.number, row.expression, row.binding)

@@ -21,6 +21,7 @@ class CredentialVerdict:
     payer: str | None = None  # once proved: the signer's checksum address, or the fingerprint of a token
     nonce: str | None = None  # what makes the credential unique: record (payer, nonce) with the invoice
     reference: str | None = None  # the invented transaction or charge
+    amount_cents: int | None = None  # what was settled: a fault may have asked for more than the invoice
     header: str | None = None  # the value of PAYMENT-RESPONSE or Payment-Receipt
 
 

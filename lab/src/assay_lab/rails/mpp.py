@@ -198,7 +198,13 @@ def _settle_checked(
         "externalId": bill.invoice_id,
     }
     return CredentialVerdict(
-        True, "settled", payer=payer, nonce=echo["id"], reference=reference, header=encode_value(receipt)
+        True,
+        "settled",
+        payer=payer,
+        nonce=echo["id"],
+        reference=reference,
+        amount_cents=int(_make_request(bill, settings)["amount"]),
+        header=encode_value(receipt),
     )
 
 

@@ -31,6 +31,8 @@ SIGNATURE_HEADER: Final = "PAYMENT-SIGNATURE"
 RESPONSE_HEADER: Final = "PAYMENT-RESPONSE"
 UNITS_PER_CENT: Final = 10_000  # USDC has six decimals
 CLOCK_SKEW_S: Final = 60
+# Facilitators refuse an authorisation that could expire before its transaction is in a block.
+SETTLING_S: Final = 6
 _TEN_YEARS_S: Final = 10 * 365 * 86_400
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _NONCE: Final = re.compile(r"0x[0-9a-fA-F]{64}")
@@ -200,7 +202,13 @@ def settle_credential(
     transaction = "0x" + hashlib.sha256(f"{network}|{payer}|{nonce}".encode()).hexdigest()
     settled = {"success": True, "transaction": transaction, "network": network, "payer": payer}
     return CredentialVerdict(
-        True, "settled", payer=payer, nonce=nonce, reference=transaction, header=encode_value(settled)
+        True,
+        "settled",
+        payer=payer,
+        nonce=nonce,
+        reference=transaction,
+        amount_cents=int(authorization["value"]) // UNITS_PER_CENT,
+        header=encode_value(settled),
     )
 
 
@@ -256,8 +264,8 @@ def _check_terms(authorization: dict[str, str], offer: dict[str, Any], now: date
     moment, valid_before = now.timestamp(), int(authorization["validBefore"])
     if int(authorization["validAfter"]) > moment:
         raise _make_error(f"{code}_authorization_valid_after", "not valid yet")
-    if valid_before <= moment:
-        raise _make_error(f"{code}_authorization_valid_before", "expired")
+    if valid_before < int(moment) + SETTLING_S:
+        raise _make_error(f"{code}_authorization_valid_before", f"expired, or within {SETTLING_S} seconds")
     if valid_before > moment + offer["maxTimeoutSeconds"] + CLOCK_SKEW_S:
         raise _make_error(f"{code}_authorization_valid_before", "valid for longer than maxTimeoutSeconds")
 

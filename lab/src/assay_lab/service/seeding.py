@@ -84,7 +84,7 @@ def reset_lab(lab: Lab) -> Seeded:
 
 def _make_tokens(lab: Lab, db: Db, org_id: str, slug: str, fixed_tokens: Mapping[Role, str | None]) -> Seeded:
     """A user and a token for each role. A text given in the settings is the same token at every start, for ever."""
-    scaled = lab.settings.clock_mode == "scaled"
+    scaled = lab.clock.row(org_id)["mode"] == "scaled"
     end = _NEVER if scaled else lab.clock.now(org_id) + timedelta(days=START_DAYS)
     texts: dict[Role, str] = {}
     for role in ROLES:

@@ -22,8 +22,8 @@ def list_binding_entries(
 ) -> list[dict[str, Any]]:
     """An entry per design: as `measured` makes it, or in progress."""
     return [
-        measured(request, design) if index < request.measured else _in_progress(request, design, result_type)
-        for index, design in enumerate(request.designs)
+        measured(request, design) if design.measured else _in_progress(request, design, result_type)
+        for design in request.designs
     ]
 
 
@@ -42,7 +42,7 @@ def make_call(
         "result_type": result_type,
         "sequence": design.as_sequence(),
         "target": request.target_summary,
-        "binding": _majority_call(basis),
+        "binding": find_majority_call(basis),
         "binding_strength": _majority_strength(basis),
         "method": [request.method] if request.method else [],
         "expression": expression,
@@ -57,7 +57,7 @@ def data_source(rows: tuple[Replicate, ...]) -> str:
     return "+".join(sorted({row.source for row in rows}))
 
 
-def _majority_call(rows: tuple[Replicate, ...]) -> str:
+def find_majority_call(rows: tuple[Replicate, ...]) -> str:
     """Binds when at least half of the replicates with a call bind; unknown when none has a call."""
     calls = [row.binding for row in rows if row.binding in {"true", "false"}]
     if not calls:

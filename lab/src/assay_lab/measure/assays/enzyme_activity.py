@@ -22,7 +22,7 @@ def activity_entries(request: AssayRequest) -> list[Row]:
 def activity_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates, and initial rates (1/s per enzyme) over substrate (uM)."""
     yield make_table(request, ("expression", "active", "kcat", "km"), _make_activity)
-    for design in request.designs[: request.measured]:
+    for design in request.measured_designs:
         for number in range(1, request.n_replicates + 1):
             row = _make_activity(design, number)
             if row["kcat"] is None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from assay_lab.measure.assays.assay_type import AssayType
-from assay_lab.measure.assays.binding import BINDING_FACTS_IF_MISSING
+from assay_lab.measure.assays.binding import BINDING_FACTS_IF_MISSING, find_majority_call
 from assay_lab.measure.files import File, format_table, summary_file
-from assay_lab.measure.model import measured_of, nature_of
+from assay_lab.measure.model import Nature, measured_of, nature_of, typical_expression
 from assay_lab.measure.request import AssayRequest, Design, make_random
 from assay_lab.vocabulary import (
     BINNING_SEQUENCES_MAX,
@@ -22,15 +22,19 @@ BINS: Final = ("A", "B", "C", "D")
 BLOCKED_BELOW: Final = 0.5
 
 
-def find_epitope(request: AssayRequest, design: Design) -> str | None:
-    """The design's bin, or None when it does not bind and so cannot be binned."""
+def find_nature(request: AssayRequest, design: Design) -> Nature:
+    """Expression and call of a design: of its published replicates, else of the landscape or the model."""
     rows = measured_of(request, design.residues)
-    binds = (
-        any(row.binding == "true" for row in rows)
-        if rows
-        else nature_of(request, design.residues).binding == "true"
-    )
-    return make_random("epitope", design.residues, request.target_key).choice(BINS) if binds else None
+    if not rows:
+        return nature_of(request, design.residues)
+    return Nature(typical_expression([row.expression for row in rows]), find_majority_call(rows))
+
+
+def find_epitope(request: AssayRequest, design: Design) -> str | None:
+    """The design's bin, or None when it is not known to bind and so cannot be binned."""
+    if find_nature(request, design).binding != "true":
+        return None
+    return make_random("epitope", design.residues, request.target_key).choice(BINS)
 
 
 def compute_response(request: AssayRequest, first: Design, second: Design) -> float | None:
@@ -45,30 +49,33 @@ def compute_response(request: AssayRequest, first: Design, second: Design) -> fl
 
 def binning_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """One entry per design: its bin and the designs that it blocks."""
-    measured = request.designs[: request.measured]
     entries: list[dict[str, Any]] = []
-    for index, design in enumerate(request.designs):
+    for design in request.designs:
         head: dict[str, Any] = {
             "result_type": "epitope_binning",
             "sequence": design.as_sequence(),
             "target": request.target_summary,
         }
-        if index >= request.measured:
+        if not design.measured:
             entries.append({**head, "state": "in_progress", "bin": None, "responses": {}})
             continue
-        responses = {other.name: compute_response(request, design, other) for other in measured}
+        nature = find_nature(request, design)
+        responses = {
+            other.name: compute_response(request, design, other) for other in request.measured_designs
+        }
         entries.append(
             {
                 **head,
                 "bin": find_epitope(request, design),
-                "binding": "true" if find_epitope(request, design) else "false",
+                "binding": nature.binding,
+                "expression": nature.expression,
                 "blocks": [
                     name
                     for name, value in responses.items()
                     if value is not None and value < BLOCKED_BELOW and name != design.name
                 ],
                 "responses": responses,
-                "data_source": "model",
+                "data_source": request.source(design.residues),
             }
         )
     return entries
@@ -76,7 +83,7 @@ def binning_entries(request: AssayRequest) -> list[dict[str, Any]]:
 
 def binning_files(request: AssayRequest) -> Iterator[File]:
     """The bins, and the matrix of normalised responses (rows first, columns second)."""
-    measured = request.designs[: request.measured]
+    measured = request.measured_designs
     yield summary_file(
         request.experiment_id,
         ("name", "bin", "sequence"),

@@ -16,9 +16,9 @@ def list_entries(
 ) -> list[Row]:
     """An entry per design, each with its replicates; `rows_of` measures one of them, `summary_of` joins them."""
     entries: list[Row] = []
-    for index, design in enumerate(request.designs):
+    for design in request.designs:
         head: Row = {"result_type": result_type, "sequence": design.as_sequence()}
-        if index >= request.measured:
+        if not design.measured:
             entries.append({**head, "state": "in_progress", "replicates": []})
             continue
         source = request.source(design.residues)
@@ -43,7 +43,7 @@ def make_table(request: AssayRequest, columns: tuple[str, ...], rows_of: _RowOf)
         ("name", "replicate", *columns, "sequence"),
         (
             (design.name, number, *(row[column] for column in columns), design.residues)
-            for design in request.designs[: request.measured]
+            for design in request.measured_designs
             for number in _number_replicates(request, design)
             for row in (rows_of(design, number),)
         ),

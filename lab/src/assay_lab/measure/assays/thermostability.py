@@ -105,8 +105,8 @@ def _find_onset(tm: float, enthalpy: float, heat_capacity: float) -> float:
 def stability_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """The published thermostability variant, and the replicates behind it."""
     return [
-        _make_entry(request, design, make_melts(request, design) if index < request.measured else None)
-        for index, design in enumerate(request.designs)
+        _make_entry(request, design, make_melts(request, design) if design.measured else None)
+        for design in request.designs
     ]
 
 
@@ -147,7 +147,7 @@ def _make_entry(request: AssayRequest, design: Design, curves: list[Melt] | None
 
 def stability_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates and one melting curve per replicate: T in degrees Celsius, ratio F350/F330."""
-    measured = [(design, make_melts(request, design)) for design in request.designs[: request.measured]]
+    measured = [(design, make_melts(request, design)) for design in request.measured_designs]
     yield summary_file(
         request.experiment_id,
         ("name", "replicate", "expression", "tm", "onset", "initial_330nm", "sequence"),
