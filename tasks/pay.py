@@ -122,6 +122,7 @@ def read_due(
 
     Raises:
         ExperimentCanceled: the invoice is open, and must not be paid.
+        NotReady: the invoice is void, and the laboratory may make another.
         PayByHand: which invoice is the order's is not known for certain; a person can pay its hosted page.
         PaymentFailed: the invoice names no amount.
         PaymentOutcomeUnknown: as ExperimentCanceled, after a payment that may have been made.
@@ -134,6 +135,10 @@ def read_due(
         _refuse_canceled(client, order, invoice, ledger)
     if is_invoice_paid(invoice.status):
         return None
+    if invoice.status == InvoiceStatus.VOID:
+        message = f"invoice {invoice.id} is void, and nothing is paid; ask the laboratory"
+        get_run_logger().error(message)
+        raise NotReady(message)
     if invoice.amount is None:
         cause = invoice.money.problem or "it has no amount, and its payment endpoint shows none either"
         raise PaymentFailed(
