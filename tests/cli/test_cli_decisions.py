@@ -388,7 +388,9 @@ def test_an_account_that_an_adopted_campaign_needs_is_named(world):
     assert lost.log.read().home != "lost"
 
 
-def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
+@pytest.fixture
+def started_with(monkeypatch, tmp_path):
+    """The parameters of the runs that `run` starts of the campaign `c`, whose archive is `tmp_path`."""
     started_with = []
 
     def start_deployed(_flow, parameters, **_named):
@@ -401,8 +403,23 @@ def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
     monkeypatch.setattr(running, "look_up", lambda *_, **__: purchase)
     monkeypatch.setattr(running, "show_purchase", lambda _: None)
     monkeypatch.setattr(running, "start_deployed", start_deployed)
-    designs = tmp_path / "d.fasta"
-    designs.write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
+    (tmp_path / "d.fasta").write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
+    return started_with
+
+
+def test_a_quote_is_requested_of_the_campaign(started_with, tmp_path):
     for more in ([], ["--request-quote"]):
-        command("run", str(designs), "--target", "t", *more)
+        command("run", str(tmp_path / "d.fasta"), "--target", "t", *more)
     assert [parameters["options"].spending.request_quote for parameters in started_with] == [False, True]
+
+
+def test_reopening_a_campaign_leaves_a_loop_of_its_id_canceled(started_with, tmp_path):
+    store = LocalArchive(root=str(tmp_path)).get_store()
+    written = WrittenCampaign(store, "", "other")
+    loop = CampaignLog(store, "", "c", StartedKind.LOOP)
+    loop.start(started(written.ledgers, "c", StartedKind.LOOP))
+    loop.stop("Ada", "a test")
+    shown = command("run", str(tmp_path / "d.fasta"), "--target", "t", "--reopen", code=1)
+    assert "has no campaign 'c'" in shown
+    assert loop.read().stopped is not None
+    assert started_with == []

@@ -379,6 +379,15 @@ def test_reopening_a_loop_reopens_the_round_that_was_canceled_by_itself(started,
     assert campaign.read().stopped is None
 
 
+def test_reopening_a_loop_leaves_a_campaign_of_its_id_canceled(started, kept):
+    loop, campaign = log_of(kept, "egfr", StartedKind.LOOP), log_of(kept, "egfr")
+    for log in (loop, campaign):
+        log.stop("Ada", "the command")
+    assert start_it("--reopen").exit_code == 0
+    assert loop.read().stopped is None
+    assert campaign.read().stopped is not None
+
+
 def test_an_archive_that_cannot_be_read_here_is_left_to_the_run(started, kept, monkeypatch):
     def away(_):
         raise ArchiveUnavailable("503")

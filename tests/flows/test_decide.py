@@ -188,7 +188,7 @@ def test_a_cancel_before_a_person_reopened_it_is_history(world):
     written = begun(world)
     run = a_run(world, written, Cancelled(), CAMPAIGN_TAG + written.name)
     follow(run)
-    reopen_campaign(world.archive, written.name, person="Ada")
+    reopen_campaign(written.log, person="Ada")
     follow(run)
     assert written.log.read().is_open
 
