@@ -329,6 +329,37 @@ def test_the_schedule_of_a_loop_ends_with_it(world, monkeypatch):
     assert ended == [f"schedule of {loop.name}", "schedule of not-begun"]
 
 
+@pytest.fixture
+def away(world, tmp_path_factory):
+    """A second saved archive, whose folder is not mounted."""
+    folder = tmp_path_factory.mktemp("away")
+    LocalArchive(root=str(folder)).save(f"away-{world.name}")
+    folder.rmdir()
+    return f"{LocalArchive.get_block_type_slug()}/away-{world.name}"
+
+
+def test_a_loop_that_may_be_in_an_archive_that_cannot_be_read_is_not_called_canceled(
+    world, away, monkeypatch
+):
+    ended = []
+    monkeypatch.setattr(cancel, "active_schedule", lambda _client, which: f"schedule of {which}")
+    monkeypatch.setattr(cancel, "end_schedule", lambda _client, schedule: ended.append(schedule))
+    shown = json.loads(command("cancel", "loop1", "--yes", "--json", code=5))
+    assert "does not exist here: mount it" in shown["error"]["message"]
+    assert ended == []
+
+
+def test_an_archive_that_cannot_be_read_is_named_after_what_was_canceled(world, away):
+    written = begun(world)
+    assert f"archive {away} cannot be read, so what it may have of {written.name} goes on" in " ".join(
+        command("cancel", written.name, "--yes", code=5).split()
+    )
+    assert written.log.read().stopped is not None
+    shown = json.loads(command("cancel", written.name, "--yes", "--json", code=5))
+    assert len(shown["canceled"]) == 1
+    assert list(shown["archives_not_read"]) == [away]
+
+
 def remains(**changes):
     payment = PaymentStatus(invoice=Invoice(id="i", status="open", amount=43_800))
     order = Order(order_key="k", experiment_id="e", experiment_code="LAB-1", status="done", adopted=True)

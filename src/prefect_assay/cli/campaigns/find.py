@@ -18,6 +18,8 @@ from prefect_assay.campaigns.runs.queries import is_assay_run, newest_runs, read
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.campaigns.sweep.saved_blocks import saved_archives
 from prefect_assay.cli.archives.archive import names_folder, open_archive
+from prefect_assay.cli.failures import exit_code
+from prefect_assay.cli.output import make_plain_console
 from prefect_assay.cli.prefect_api import load_archive
 from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, NotFound
 from prefect_assay.orders.ledger import known_archive_id
@@ -93,6 +95,23 @@ class Archives:
     def place_of(self, log: CampaignLog) -> Place:
         """The archive of a log that was found in one."""
         return next(place for place in self.places if place.store is log.store)
+
+    def print_failures(self, meaning: str) -> None:
+        """Print which archives could not be read; `meaning` completes the sentence."""
+        for name, error in self.failures.items():
+            make_plain_console(stderr=True).print(
+                f"Error: archive {name} cannot be read, so {meaning}: {error.message}"
+            )
+
+    def failures_as_json(self) -> dict[str, dict[str, str]]:
+        """The same for programs; empty if all were read."""
+        failures = {name: error.message for name, error in self.failures.items()}
+        return {"archives_not_read": failures} if failures else {}
+
+    def exit_on_failure(self) -> None:
+        """Exit with the code of what could not be read; return if all was read."""
+        if self.failures:
+            raise SystemExit(max(map(exit_code, self.failures.values())))
 
     def raise_first(self) -> None:
         """Raise why an archive could not be read, if one could not."""

@@ -39,7 +39,6 @@ from prefect_assay.cli.campaigns.find import (
     open_archives,
     played_by,
 )
-from prefect_assay.cli.failures import exit_code
 from prefect_assay.cli.loops.status import read_rounds, rounds_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import show_open_money
@@ -130,13 +129,12 @@ def show_status(
         status = read()
         unreadable = report_unreadable(client) if client else []
         if as_json:
-            failures = {name: error.message for name, error in archives.failures.items()}
             extra = {"unreadable": unreadable} if unreadable else {}
-            print_json(status.as_json() | extra | ({"archives_not_read": failures} if failures else {}))
+            print_json(status.as_json() | extra | archives.failures_as_json())
         else:
             _print_status(status, archives, read, whole=which is not None, watch=watch)
-        if archives.failures and not which:
-            raise SystemExit(max(map(exit_code, archives.failures.values())))
+        if not which:
+            archives.exit_on_failure()
 
 
 def _print_status(
@@ -154,10 +152,7 @@ def _print_status(
     show_open_money(status.money)
     for line in [*whole_lines(status), *(_account_lines(status) if whole else ())]:
         make_plain_console().print(line)
-    for name, error in archives.failures.items():
-        make_plain_console(stderr=True).print(
-            f"Error: archive {name} cannot be read, so campaigns may be missing here: {error.message}"
-        )
+    archives.print_failures("campaigns may be missing here")
 
 
 def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) -> StatusView:
