@@ -316,17 +316,42 @@ def test_what_a_run_begins_after_its_cancellation_is_stopped(world, state, stops
     assert (log.read().stopped is not None) is stops
 
 
-def test_the_schedule_of_a_loop_ends_with_it(world, monkeypatch):
-    ended = []
-    monkeypatch.setattr(cancel, "active_schedule", lambda _client, which: f"schedule of {which}")
-    monkeypatch.setattr(cancel, "end_schedule", lambda _client, schedule: ended.append(schedule))
+@pytest.fixture
+def scheduled(monkeypatch):
+    """The loops that have an active schedule."""
+    loops = []
+
+    def active_schedule(_client, which):
+        return SimpleNamespace(slug=which) if which in loops else None
+
+    monkeypatch.setattr(cancel, "active_schedule", active_schedule)
+    monkeypatch.setattr(cancel, "end_schedule", lambda _client, schedule: loops.remove(schedule.slug))
+    return loops
+
+
+def test_the_schedule_of_a_loop_ends_with_it(world, scheduled):
     loop = begun(world, what=StartedKind.LOOP)
+    scheduled += [loop.name, "not-begun"]
     carrier = a_run(world.server, LOOP_TAG + loop.name, state=Suspended(timeout_seconds=60))
     shown = command("cancel", loop.name, "--yes")
     assert f"The schedule of the loop {loop.name} is deactivated" in shown
     assert world.server.read_flow_run(carrier.id).state.is_cancelled()
     assert "not-begun is deactivated" in command("cancel", "not-begun", "--yes")
-    assert ended == [f"schedule of {loop.name}", "schedule of not-begun"]
+    assert scheduled == []
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_the_schedule_of_a_loop_ends_with_it_by_its_run(world, scheduled, is_deleted):
+    loop, other = begun(world, what=StartedKind.LOOP), begun(world)
+    scheduled += [loop.name, other.name]
+    carrier = a_run(world.server, LOOP_TAG + loop.name, state=Suspended(timeout_seconds=60))
+    loop.log.note_run(str(carrier.id), carrier.name)
+    if is_deleted:
+        world.server.delete_flow_run(carrier.id)
+    shown = command("cancel", str(carrier.id), "--yes")
+    assert f"The schedule of the loop {loop.name} is deactivated" in shown
+    assert loop.log.read().stopped is not None
+    assert scheduled == [other.name]
 
 
 @pytest.fixture
@@ -338,15 +363,11 @@ def away(world, tmp_path_factory):
     return f"{LocalArchive.get_block_type_slug()}/away-{world.name}"
 
 
-def test_a_loop_that_may_be_in_an_archive_that_cannot_be_read_is_not_called_canceled(
-    world, away, monkeypatch
-):
-    ended = []
-    monkeypatch.setattr(cancel, "active_schedule", lambda _client, which: f"schedule of {which}")
-    monkeypatch.setattr(cancel, "end_schedule", lambda _client, schedule: ended.append(schedule))
+def test_a_loop_that_may_be_in_an_archive_that_cannot_be_read_is_not_called_canceled(world, away, scheduled):
+    scheduled.append("loop1")
     shown = json.loads(command("cancel", "loop1", "--yes", "--json", code=5))
     assert "does not exist here: mount it" in shown["error"]["message"]
-    assert ended == []
+    assert scheduled == ["loop1"]
 
 
 def test_an_archive_that_cannot_be_read_is_named_after_what_was_canceled(world, away):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import DeploymentSchedule, FlowRun
 from rich.text import Text
 
 from prefect_assay.campaigns.runs.states import cancel_run, has_ended
@@ -46,6 +46,7 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
         schedule = active_schedule(client, which)
         archives = open_archives(client, archive)
         named = _find(client, archives, which, or_none=schedule is not None)
+        schedule = schedule or _find_schedule(client, named)
         logs = [log for log in named.logs if log.read().over is None or log.state.stopped is not None]
         runs = [run for run in named.runs if not has_ended(run)]
         if not logs and not runs and schedule is None:
@@ -84,7 +85,8 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
         _show(reports, runs, money)
         if schedule is not None:
             make_plain_console().print(
-                f"The schedule of the loop {which} is deactivated; `prefect-assay loop {which} ... --cron` activates it again."
+                f"The schedule of the loop {schedule.slug} is deactivated; `prefect-assay loop {schedule.slug} ... --cron` "
+                "activates it again."
             )
         archives.print_failures(f"what it may have of {which} goes on")
     archives.exit_on_failure()
@@ -97,6 +99,12 @@ def _find(client: SyncPrefectClient, archives: Archives, which: str, *, or_none:
         if not or_none:
             raise
         return Named()  # a loop that its schedule has not started yet
+
+
+def _find_schedule(client: SyncPrefectClient, named: Named) -> DeploymentSchedule | None:
+    """The active schedule of a loop that its run has named."""
+    loops = [log.name for log in named.logs if log.what is StartedKind.LOOP]
+    return next((one for name in loops if (one := active_schedule(client, name)) is not None), None)
 
 
 def _begun_meanwhile(
