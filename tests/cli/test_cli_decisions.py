@@ -355,6 +355,36 @@ def test_the_schedule_of_a_loop_ends_with_it_by_its_run(world, scheduled, is_del
 
 
 @pytest.fixture
+def rehearsed(world, tmp_path_factory):
+    """A campaign `round-1`, and another one of this id in a second saved archive, where it was rehearsed."""
+    archive = LocalArchive(root=str(tmp_path_factory.mktemp("rehearsed")))
+    archive.save(f"rehearsed-{world.name}")
+    WrittenCampaign(archive.get_store(), "", "round-1").ask("q1", 90_000)
+    written = begun(world, "round-1")
+    written.ask("q1", 90_000)
+    return written
+
+
+@pytest.mark.parametrize("arguments", [["cancel", "round-1", "--yes"], exactly("approve", "round-1")])
+def test_an_id_in_two_archives_is_refused_unless_one_is_named(world, rehearsed, arguments):
+    count = rehearsed.log.read().count
+    refused = command(*arguments, code=2)
+    for name in (f"assay-local-archive/{world.name}", f"assay-local-archive/rehearsed-{world.name}"):
+        assert f"{name} (" in refused
+    assert rehearsed.log.read().count == count
+    command(*arguments, "--archive", world.name)
+    assert rehearsed.log.read().count > count
+
+
+def test_a_run_names_its_own_campaign_where_two_archives_have_the_id(world, rehearsed):
+    run = a_run(world.server, CAMPAIGN_TAG + "round-1", state=Suspended(timeout_seconds=60))
+    rehearsed.log.note_run(str(run.id), run.name)
+    (canceled,) = json.loads(command("cancel", str(run.id), "--yes", "--json"))["canceled"]
+    assert rehearsed.log.read().stopped is not None
+    assert canceled["name"] == "round-1"
+
+
+@pytest.fixture
 def away(world, tmp_path_factory):
     """A second saved archive, whose folder is not mounted."""
     folder = tmp_path_factory.mktemp("away")

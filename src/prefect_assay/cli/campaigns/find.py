@@ -21,7 +21,7 @@ from prefect_assay.cli.archives.archive import names_folder, open_archive
 from prefect_assay.cli.failures import exit_code
 from prefect_assay.cli.output import make_plain_console
 from prefect_assay.cli.prefect_api import load_archive
-from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, NotFound
+from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, InputError, NotFound
 from prefect_assay.orders.ledger import known_archive_id
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
@@ -182,6 +182,7 @@ def find_named(client: SyncPrefectClient | None, archives: Archives, which: str)
 
     Raises:
         NotFound: nothing has this id.
+        InputError: several archives have it.
         ArchiveError: nothing was found, and an archive that may have it cannot be read.
     """
     try:
@@ -192,6 +193,7 @@ def find_named(client: SyncPrefectClient | None, archives: Archives, which: str)
             named = Named(runs=tuple(runs_named(client, which)))
     else:
         named = _of_run(client, archives, run_id)
+    _refuse_several_archives(archives, which, named.logs)
     if named.logs or named.runs:
         return named
     archives.raise_first()
@@ -201,11 +203,19 @@ def find_named(client: SyncPrefectClient | None, archives: Archives, which: str)
     )
 
 
+def _refuse_several_archives(archives: Archives, which: str, logs: Iterable[CampaignLog]) -> None:
+    places = {place.name: place for place in map(archives.place_of, logs)}
+    if len(places) > 1:
+        listed = ", ".join(f"{name} ({place.store.location(place.prefix)})" for name, place in places.items())
+        raise InputError(f"several archives have {which}: choose with --archive: {listed}; nothing was done")
+
+
 def find_logs(client: SyncPrefectClient | None, which: str, archive: str | None = None) -> list[CampaignLog]:
     """The logs of the campaign and the loop of an id, or of what a flow run carries; read.
 
     Raises:
         NotFound: there is no such log.
+        InputError: several archives have it.
         ArchiveError: an archive that may have it cannot be read.
     """
     archives = open_archives(client, archive)
@@ -226,6 +236,8 @@ def _of_run(client: SyncPrefectClient | None, archives: Archives, run_id: UUID) 
     if not names:
         return Named(runs=(run,) if is_assay_run(run) else ())
     logs = [log for kind, name in names for log in archives.logs_of(name, [kind])]
+    # Another archive may have the id too; the log that the run has begun names the run.
+    logs = [log for log in logs if str(run_id) in log.state.runs] or logs
     if not logs:
         archives.raise_first()
         raise ArchiveError(

@@ -107,6 +107,7 @@ def show_status(
 
     Raises:
         NotFound: there is no such campaign, loop or run.
+        InputError: several archives have it.
         ConfigurationError: no API is configured, or a block does not exist.
         SystemExit: an archive cannot be read, so that campaigns may be missing.
     """
@@ -165,7 +166,12 @@ def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) 
             rounds += [report] if report.rounds else []
             # The rounds that are measured are lines of the loop.
             names = (one.campaign_id for one in report.rounds if not one.table)
-            logs += [other for name in names for other in archives.logs_of(name, [StartedKind.CAMPAIGN])]
+            logs += [
+                other
+                for name in names
+                for other in archives.logs_of(name, [StartedKind.CAMPAIGN])
+                if other.store is log.store
+            ]
     views = [view_of(log) for log in logs]
     rounds_of_loop = (one.campaign_id for report in rounds for one in report.rounds)
     money = _read_open_money(client, archives).select_campaigns(
@@ -176,7 +182,7 @@ def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) 
 
 def _read_all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, every: bool) -> StatusView:
     views = {
-        (view.kind, view.name): view
+        view.location: view
         for view in archives.collect(
             lambda place: list_campaigns(place.store, place.prefix, open_only=not (every or client is None))
         )
@@ -186,16 +192,20 @@ def _read_all(client: SyncPrefectClient | None, archives: Archives, limit: int, 
         # The newest that are over are not in the index of open ones, so their runs name them.
         newest = [run for flow in PLAYED_FLOWS for run in newest_runs(client, flow, limit)]
         runs = [run for run in newest if not played_by(run)]
+        # By its run: another archive may have a campaign of the same id.
+        shown = {(view.kind, view.name, one.run) for view in views.values() for one in view.runs}
         for run in newest:
             for kind, name in played_by(run):
-                if (kind, name) not in views:
-                    views.update(((kind, name), view_of(log)) for log in archives.logs_of(name, [kind]))
-                if (kind, name) not in views and run.state is not None and not run.state.is_final():
+                if (kind, name, str(run.id)) in shown:
+                    continue
+                logs = archives.logs_of(name, [kind])
+                views.update((log.location, view_of(log)) for log in logs)
+                shown.update((kind, name, one) for log in logs for one in log.state.runs)
+                if not logs and run.state is not None and not run.state.is_final():
                     archives.failures[f"of {kind} {name}"] = ArchiveUnavailable(
                         f"run {run.name} carries it, and no saved archive has its log; mount the archive"
                     )
-    shown = newest_first(list(views.values()))
-    return StatusView(shown, runs, money=_read_open_money(client, archives))
+    return StatusView(newest_first(list(views.values())), runs, money=_read_open_money(client, archives))
 
 
 def _read_open_money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
