@@ -27,6 +27,7 @@ from prefect_assay.campaigns.sweep.saved_blocks import account_of, saved_archive
 from prefect_assay.designs.options import Usd, usd_to_cents
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound, shortened
 from prefect_assay.flows import form
+from prefect_assay.orders.ledger import known_archive_id
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.service import bounds
 
@@ -156,13 +157,20 @@ def _find_log(client: SyncPrefectClient, name: str, account: AssayAccount | None
     if account is not None:
         return find_log(account.archive, name)
     unread: list[AssayError] = []
+    logs: dict[str | None, CampaignLog] = {}  # by the archive's id: two blocks may name one archive
     for _, saved in saved_archives(client):
         try:
-            return find_log(saved, name)
+            log = find_log(saved, name)
+            logs.setdefault(known_archive_id(log.store, log.prefix), log)
         except NotFound:
             continue
         except AssayError as error:
             unread.append(error)
+    if len(logs) > 1:
+        places = ", ".join(log.store.location(log.prefix) for log in logs.values())
+        raise InputError(f"several archives have {name} ({places}): select the account; nothing was done")
+    for log in logs.values():
+        return log
     if unread:
         raise unread[0]
     raise NotFound(

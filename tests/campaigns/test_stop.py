@@ -400,7 +400,7 @@ def test_only_a_person_reopens_and_every_order_with_it(prefect, tmp_path):
     with pytest.raises(OrderStopped):
         written.ledger(1).require_not_stopped()
     assert not written.log.read().is_open
-    reopen_campaign(archive, written.name, person="Ada")
+    reopen_campaign(written.log, person="Ada")
     assert written.log.read().is_open
     for number in (1, 2):
         written.ledger(number).require_not_stopped()
@@ -430,7 +430,7 @@ def test_a_loop_is_canceled_with_its_open_rounds_and_reopened_with_them(prefect,
     with pytest.raises(OrderStopped):
         running.ledger(1).require_not_stopped()
 
-    reopen_campaign(archive, "l", person="Ada")
+    reopen_campaign(loop, person="Ada")
     assert running.log.read().is_open
     assert loop.read().is_open
     running.ledger(1).require_not_stopped()

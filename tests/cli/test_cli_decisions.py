@@ -316,17 +316,99 @@ def test_what_a_run_begins_after_its_cancellation_is_stopped(world, state, stops
     assert (log.read().stopped is not None) is stops
 
 
-def test_the_schedule_of_a_loop_ends_with_it(world, monkeypatch):
-    ended = []
-    monkeypatch.setattr(cancel, "active_schedule", lambda _client, which: f"schedule of {which}")
-    monkeypatch.setattr(cancel, "end_schedule", lambda _client, schedule: ended.append(schedule))
+@pytest.fixture
+def scheduled(monkeypatch):
+    """The loops that have an active schedule."""
+    loops = []
+
+    def active_schedule(_client, which):
+        return SimpleNamespace(slug=which) if which in loops else None
+
+    monkeypatch.setattr(cancel, "active_schedule", active_schedule)
+    monkeypatch.setattr(cancel, "end_schedule", lambda _client, schedule: loops.remove(schedule.slug))
+    return loops
+
+
+def test_the_schedule_of_a_loop_ends_with_it(world, scheduled):
     loop = begun(world, what=StartedKind.LOOP)
+    scheduled += [loop.name, "not-begun"]
     carrier = a_run(world.server, LOOP_TAG + loop.name, state=Suspended(timeout_seconds=60))
     shown = command("cancel", loop.name, "--yes")
     assert f"The schedule of the loop {loop.name} is deactivated" in shown
     assert world.server.read_flow_run(carrier.id).state.is_cancelled()
     assert "not-begun is deactivated" in command("cancel", "not-begun", "--yes")
-    assert ended == [f"schedule of {loop.name}", "schedule of not-begun"]
+    assert scheduled == []
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_the_schedule_of_a_loop_ends_with_it_by_its_run(world, scheduled, is_deleted):
+    loop, other = begun(world, what=StartedKind.LOOP), begun(world)
+    scheduled += [loop.name, other.name]
+    carrier = a_run(world.server, LOOP_TAG + loop.name, state=Suspended(timeout_seconds=60))
+    loop.log.note_run(str(carrier.id), carrier.name)
+    if is_deleted:
+        world.server.delete_flow_run(carrier.id)
+    shown = command("cancel", str(carrier.id), "--yes")
+    assert f"The schedule of the loop {loop.name} is deactivated" in shown
+    assert loop.log.read().stopped is not None
+    assert scheduled == [other.name]
+
+
+@pytest.fixture
+def rehearsed(world, tmp_path_factory):
+    """A campaign `round-1`, and another one of this id in a second saved archive, where it was rehearsed."""
+    archive = LocalArchive(root=str(tmp_path_factory.mktemp("rehearsed")))
+    archive.save(f"rehearsed-{world.name}")
+    WrittenCampaign(archive.get_store(), "", "round-1").ask("q1", 90_000)
+    written = begun(world, "round-1")
+    written.ask("q1", 90_000)
+    return written
+
+
+@pytest.mark.parametrize("arguments", [["cancel", "round-1", "--yes"], exactly("approve", "round-1")])
+def test_an_id_in_two_archives_is_refused_unless_one_is_named(world, rehearsed, arguments):
+    count = rehearsed.log.read().count
+    refused = command(*arguments, code=2)
+    for name in (f"assay-local-archive/{world.name}", f"assay-local-archive/rehearsed-{world.name}"):
+        assert f"{name} (" in refused
+    assert rehearsed.log.read().count == count
+    command(*arguments, "--archive", world.name)
+    assert rehearsed.log.read().count > count
+
+
+def test_a_run_names_its_own_campaign_where_two_archives_have_the_id(world, rehearsed):
+    run = a_run(world.server, CAMPAIGN_TAG + "round-1", state=Suspended(timeout_seconds=60))
+    rehearsed.log.note_run(str(run.id), run.name)
+    (canceled,) = json.loads(command("cancel", str(run.id), "--yes", "--json"))["canceled"]
+    assert rehearsed.log.read().stopped is not None
+    assert canceled["name"] == "round-1"
+
+
+@pytest.fixture
+def away(world, tmp_path_factory):
+    """A second saved archive, whose folder is not mounted."""
+    folder = tmp_path_factory.mktemp("away")
+    LocalArchive(root=str(folder)).save(f"away-{world.name}")
+    folder.rmdir()
+    return f"{LocalArchive.get_block_type_slug()}/away-{world.name}"
+
+
+def test_a_loop_that_may_be_in_an_archive_that_cannot_be_read_is_not_called_canceled(world, away, scheduled):
+    scheduled.append("loop1")
+    shown = json.loads(command("cancel", "loop1", "--yes", "--json", code=5))
+    assert "does not exist here: mount it" in shown["error"]["message"]
+    assert scheduled == ["loop1"]
+
+
+def test_an_archive_that_cannot_be_read_is_named_after_what_was_canceled(world, away):
+    written = begun(world)
+    assert f"archive {away} cannot be read, so what it may have of {written.name} goes on" in " ".join(
+        command("cancel", written.name, "--yes", code=5).split()
+    )
+    assert written.log.read().stopped is not None
+    shown = json.loads(command("cancel", written.name, "--yes", "--json", code=5))
+    assert len(shown["canceled"]) == 1
+    assert list(shown["archives_not_read"]) == [away]
 
 
 def remains(**changes):
@@ -388,7 +470,9 @@ def test_an_account_that_an_adopted_campaign_needs_is_named(world):
     assert lost.log.read().home != "lost"
 
 
-def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
+@pytest.fixture
+def started_with(monkeypatch, tmp_path):
+    """The parameters of the runs that `run` starts of the campaign `c`, whose archive is `tmp_path`."""
     started_with = []
 
     def start_deployed(_flow, parameters, **_named):
@@ -401,8 +485,23 @@ def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
     monkeypatch.setattr(running, "look_up", lambda *_, **__: purchase)
     monkeypatch.setattr(running, "show_purchase", lambda _: None)
     monkeypatch.setattr(running, "start_deployed", start_deployed)
-    designs = tmp_path / "d.fasta"
-    designs.write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
+    (tmp_path / "d.fasta").write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
+    return started_with
+
+
+def test_a_quote_is_requested_of_the_campaign(started_with, tmp_path):
     for more in ([], ["--request-quote"]):
-        command("run", str(designs), "--target", "t", *more)
+        command("run", str(tmp_path / "d.fasta"), "--target", "t", *more)
     assert [parameters["options"].spending.request_quote for parameters in started_with] == [False, True]
+
+
+def test_reopening_a_campaign_leaves_a_loop_of_its_id_canceled(started_with, tmp_path):
+    store = LocalArchive(root=str(tmp_path)).get_store()
+    written = WrittenCampaign(store, "", "other")
+    loop = CampaignLog(store, "", "c", StartedKind.LOOP)
+    loop.start(started(written.ledgers, "c", StartedKind.LOOP))
+    loop.stop("Ada", "a test")
+    shown = command("run", str(tmp_path / "d.fasta"), "--target", "t", "--reopen", code=1)
+    assert "has no campaign 'c'" in shown
+    assert loop.read().stopped is not None
+    assert started_with == []

@@ -156,8 +156,8 @@ def test_reopen_opens_what_a_person_has_canceled_and_invents_no_campaign(archive
     written.log.stop("grace", "prefect-assay cancel")
     with pytest.raises(InputError, match=r"canceled by grace on .*; nothing was started\. .* --reopen"):
         run_module.refuse_stopped(archive, "c-1")
-    reopen_campaign(archive, "c-1", person="grace")
+    reopen_campaign(written.log, person="grace")
     run_module.refuse_stopped(archive, "c-1")
     assert written.log.read().is_open
-    with pytest.raises(NotFound):
-        reopen_campaign(archive, "c-2", person="grace")
+    with pytest.raises(NotFound, match="has no campaign 'c-2'"):
+        reopen_campaign(CampaignLog(archive.get_store(), archive.prefix, "c-2"), person="grace")

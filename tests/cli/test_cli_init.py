@@ -340,6 +340,18 @@ def test_a_block_with_a_name_of_its_own_keeps_it_in_the_account(mine, lab, monke
     assert "assay-spending-policy/team: replaced" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kind", [AssayCredentials, SpendingPolicy, WebhookEndpoint])
+def test_a_new_account_replaces_no_block_of_its_name(mine, lab, tmp_path, monkeypatch, kind):
+    """The accounts of others may refer to it."""
+    mine["team"] = mine.pop((AssayAccount, "main"))
+    for other in {AssayCredentials, SpendingPolicy, WebhookEndpoint} - {kind}:
+        del mine[other, "main"]
+    before = dict(mine)
+    with pytest.raises(InputError, match=rf"{kind.get_block_type_slug()}/main exists.* another --name"):
+        run(lab, tmp_path, monkeypatch, receiver=HOOKS)
+    assert mine == before
+
+
 def test_an_archive_of_the_other_kind_takes_the_place_of_one_without_orders(mine, lab, tmp_path, monkeypatch):
     again(monkeypatch, lab.token, archive=str(tmp_path / "folder"))
     assert mine[AssayAccount, "main"].archive == mine[LocalArchive, "main"]

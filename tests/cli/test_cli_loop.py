@@ -23,11 +23,12 @@ from prefect_assay.campaigns.loops import LoopLog, RoundEnded, RoundFixed
 from prefect_assay.campaigns.loops.loop_log import PoolFile
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import cancel
+from prefect_assay.cli.campaigns.find import Archives
 from prefect_assay.cli.loops import schedule as loop_schedule
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
 from prefect_assay.designs.options import LoopOptions
-from prefect_assay.errors import ArchiveUnavailable, ConfigurationError, LoopFailed
+from prefect_assay.errors import ArchiveUnavailable, LoopFailed, NotFound
 from prefect_assay.flows import design_build_test
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import (
@@ -259,10 +260,11 @@ def test_a_schedule_that_cannot_be_kept_starts_nothing(started, deployments, opt
 
 
 def test_canceling_a_loop_ends_its_schedule_also_before_its_first_start(started, deployments, monkeypatch):
-    def no_archive(*_):
-        raise ConfigurationError("there is no archive to look into")
+    def find_nothing(*_):
+        raise NotFound("no archive has a loop 'egfr'")
 
-    monkeypatch.setattr(cancel, "open_archives", no_archive)
+    monkeypatch.setattr(cancel, "open_archives", lambda *_: Archives([]))
+    monkeypatch.setattr(cancel, "find_named", find_nothing)
     schedule_it()
     (kept,) = deployments.schedules
     assert "there is no terminal" in RUNNER.invoke(app, ["cancel", "egfr"]).stderr
@@ -377,6 +379,15 @@ def test_reopening_a_loop_reopens_the_round_that_was_canceled_by_itself(started,
     campaign.stop("Ada", "the command")
     assert start_it("--reopen").exit_code == 0
     assert campaign.read().stopped is None
+
+
+def test_reopening_a_loop_leaves_a_campaign_of_its_id_canceled(started, kept):
+    loop, campaign = log_of(kept, "egfr", StartedKind.LOOP), log_of(kept, "egfr")
+    for log in (loop, campaign):
+        log.stop("Ada", "the command")
+    assert start_it("--reopen").exit_code == 0
+    assert loop.read().stopped is None
+    assert campaign.read().stopped is not None
 
 
 def test_an_archive_that_cannot_be_read_here_is_left_to_the_run(started, kept, monkeypatch):

@@ -17,7 +17,7 @@ from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, S
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.campaigns.status import view_of
 from prefect_assay.cli.campaigns import find, status
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, NotFound
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, InputError, NotFound
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Looked,
@@ -175,6 +175,23 @@ def test_an_archive_that_cannot_be_read_hides_no_other(client, archive, capsys, 
         show()
     assert [one["name"] for one in json.loads(capsys.readouterr().out)["campaigns"]] == ["c-2"]
     assert [one["name"] for one in shown(capsys, "c-2")["campaigns"]] == ["c-2"]
+
+
+def test_campaigns_of_one_id_in_two_archives_are_both_listed(client, archive, capsys, tmp_path):
+    (tmp_path / "second").mkdir()
+    second = LocalArchive(root=str(tmp_path / "second"))
+    second.save("second")
+    campaign(archive, "c-1")
+    over = campaign(second, "c-1")
+    assert len(shown(capsys)["campaigns"]) == 2
+    with pytest.raises(InputError, match="several archives have c-1: choose with --archive"):
+        show("c-1")
+    assert len(shown(capsys, "c-1", archive="second")["campaigns"]) == 1
+    made = run(client, tags=[f"{CAMPAIGN_TAG}c-1"])
+    over.log.note_run(str(made.id), made.name)
+    over.log.finish("measured", complete=True)  # and is not in the index of open ones any more
+    assert {one["progress"] for one in shown(capsys)["campaigns"]} == {"open", "complete"}
+    assert [one["progress"] for one in shown(capsys, str(made.id))["campaigns"]] == ["complete"]
 
 
 def test_an_empty_folder_in_place_of_the_archive_is_told_by_the_run_s_tag(client, archive, tmp_path):

@@ -110,6 +110,21 @@ def test_a_campaign_is_canceled_from_the_form_and_found_in_the_archive_that_it_n
     assert written.log.read().settled
 
 
+def test_an_id_in_two_archives_needs_the_account(world, tmp_path_factory):
+    written = begun(world)
+    world.archive.model_copy().save(f"{world.name}-again")  # a second block of the same archive
+    other = LocalArchive(root=str(tmp_path_factory.mktemp("other")))
+    other.save(f"{world.name}-other")
+    rehearsed = WrittenCampaign(other.get_store(), "", written.name)
+    with pytest.raises(InputError, match="select the account"):
+        decide(written.name, Action.CANCEL, person="Ada")
+    assert written.log.read().stopped is None
+    account = make_account(base_url=world.lab.base_url, token=world.lab.token, archive=world.archive)
+    decide(written.name, Action.CANCEL, person="Ada", account=save_account(account, f"{world.name}-chosen"))
+    assert written.log.read().stopped is not None
+    assert rehearsed.log.read().stopped is None
+
+
 def a_run(world, written, state, *tags):
     @flow(name="campaign")
     def campaign():
@@ -188,7 +203,7 @@ def test_a_cancel_before_a_person_reopened_it_is_history(world):
     written = begun(world)
     run = a_run(world, written, Cancelled(), CAMPAIGN_TAG + written.name)
     follow(run)
-    reopen_campaign(world.archive, written.name, person="Ada")
+    reopen_campaign(written.log, person="Ada")
     follow(run)
     assert written.log.read().is_open
 

@@ -238,15 +238,20 @@ def settle_stop(account: AssayAccount | None, log: CampaignLog) -> StopReport:
     return report.model_copy(update={"problems": tuple(problems), "is_settled": report.is_settled and shown})
 
 
-def reopen_campaign(archive: Archive, campaign_id: str, *, person: str) -> None:
+def reopen_campaign(log: CampaignLog, *, person: str) -> None:
     """Open a stopped or ended campaign or loop again, as a person has asked for; no schedule does this.
 
     Raises:
-        NotFound: this archive has neither a campaign nor a loop of this id.
+        NotFound: the log is empty.
         ArchiveError: the archive cannot be read or written; repeat it.
     """
-    log = find_log(archive, campaign_id)
-    stopped = log.read().stopped
+    state = log.read()
+    if not state.count:
+        raise NotFound(
+            f"the archive {log.store.location(log.prefix)} has no {log.what} {log.name!r}; "
+            "`prefect-assay status` lists what there is"
+        )
+    stopped = state.stopped
     rounds = [one for one in read_round_logs(log) if _was_stopped_with(stopped, one.read())]
     campaigns = rounds if log.what is StartedKind.LOOP else [log]
     _reopen_orders(campaigns, person)

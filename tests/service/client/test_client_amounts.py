@@ -93,7 +93,6 @@ WHOLE = {
         {"total_cents": 190_000},
         {"materials": None},
         {"assay": {"base_cents": 1_000, "replicate_addon_cents": 200, "subtotal_cents": 12}},
-        {"assay": {"base_cents": 1_100, "replicate_addon_cents": 200, "subtotal_cents": 1_200}},
         {"materials": {**PER_SEQUENCE, "subtotal_cents": 700}},
         {"materials": {"type": "per_broken_lot", "lots": LOTS[:1], "subtotal_cents": 700}},
         {"materials": {"lots": [{"lot_price_cents": "300", "quantity": 2}], "subtotal_cents": 700}},
@@ -108,18 +107,21 @@ def test_an_estimate_that_contradicts_its_parts_is_refused(changes):
     refused(operations.experiments.estimate_cost(SPEC), {"breakdown": WHOLE | changes}, "0")
 
 
-def test_both_published_shapes_of_an_estimate_are_read():
-    """The contract's base and add-on are of the order, or of each of its sequences where they are counted."""
-    one = {"base_cents": 1_000, "replicate_addon_cents": 200, "sequence_count": 3, "subtotal_cents": 3_600}
-    other = {
-        "unit_price_cents": 1_000,
-        "replicate_price_cents": 100,
-        "n_replicates": 3,
-        "subtotal_cents": 3_600,
-    }
-    for assay in (one, other):
-        body = {"breakdown": {"assay": assay, "total_cents": 3_600}}
-        assert read(operations.experiments.estimate_cost(SPEC), body, "0").total_cents == 3_600
+@pytest.mark.parametrize(
+    "assay",
+    [
+        {"base_cents": 3_000, "replicate_addon_cents": 600},
+        {"base_cents": 1_000, "replicate_addon_cents": 200},
+        {"base_cents": 1_000, "replicate_addon_cents": 200, "sequence_count": 3},
+        {"base_cents": 3_000, "replicate_addon_cents": 300},
+        {"unit_price_cents": 1_000, "replicate_price_cents": 100, "n_replicates": 3},
+    ],
+    ids=["of the order", "of a sequence", "of a counted sequence", "of a replicate", "unit prices"],
+)
+def test_every_shape_of_an_estimate_is_read(assay):
+    """The contract doesn't say of what the base and the add-on are (2.5)."""
+    body = {"breakdown": {"assay": {**assay, "subtotal_cents": 3_600}, "total_cents": 3_600}}
+    assert read(operations.experiments.estimate_cost(SPEC), body, "0").total_cents == 3_600
 
 
 CONTRADICTIONS = [

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import DeploymentSchedule, FlowRun
 from rich.text import Text
 
 from prefect_assay.campaigns.runs.states import cancel_run, has_ended
@@ -13,13 +13,13 @@ from prefect_assay.campaigns.stop import OrderRemains, StopReport, read_round_lo
 from prefect_assay.campaigns.sweep.open_money import read_open_money
 from prefect_assay.campaigns.sweep.saved_blocks import account_of
 from prefect_assay.cli.asking import require_consent, user_name
-from prefect_assay.cli.campaigns.find import Named, find_named, name_account, open_archives
+from prefect_assay.cli.campaigns.find import Archives, Named, find_named, name_account, open_archives
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
-from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound
+from prefect_assay.errors import ConfigurationError, InputError, NotFound
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.ledger.open_money import OpenKind, OpenMoney
 from prefect_assay.service.models.billing import usd
@@ -37,13 +37,16 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
     Raises:
         NotFound: nothing has this id.
         InputError: everything is over and no schedule is active, or there is no terminal to confirm it.
-        SystemExit: with 1, if it is not confirmed.
+        SystemExit: with 1, if it is not confirmed; with the code of the error, if an archive cannot be read, so that
+            something of this id may go on.
     """
     require_api()
     person = by or user_name()
     with api_errors(), get_client(sync_client=True) as client:
         schedule = active_schedule(client, which)
-        named = _find(client, which, archive, or_none=schedule is not None)
+        archives = open_archives(client, archive)
+        named = _find(client, archives, which, or_none=schedule is not None)
+        schedule = schedule or _find_schedule(client, named)
         logs = [log for log in named.logs if log.read().over is None or log.state.stopped is not None]
         runs = [run for run in named.runs if not has_ended(run)]
         if not logs and not runs and schedule is None:
@@ -75,23 +78,33 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
                 "paid_cents": sum(money.paid.values()),
                 "open_money": money_as_json(money),
                 "schedule_deactivated": schedule is not None,
+                **archives.failures_as_json(),
             }
         )
-        return
-    _show(reports, runs, money)
-    if schedule is not None:
-        make_plain_console().print(
-            f"The schedule of the loop {which} is deactivated; `prefect-assay loop {which} ... --cron` activates it again."
-        )
+    else:
+        _show(reports, runs, money)
+        if schedule is not None:
+            make_plain_console().print(
+                f"The schedule of the loop {schedule.slug} is deactivated; `prefect-assay loop {schedule.slug} ... --cron` "
+                "activates it again."
+            )
+        archives.print_failures(f"what it may have of {which} goes on")
+    archives.exit_on_failure()
 
 
-def _find(client: SyncPrefectClient, which: str, archive: str | None, *, or_none: bool) -> Named:
+def _find(client: SyncPrefectClient, archives: Archives, which: str, *, or_none: bool) -> Named:
     try:
-        return find_named(client, open_archives(client, archive), which)
-    except AssayError:
+        return find_named(client, archives, which)
+    except NotFound:
         if not or_none:
             raise
         return Named()  # a loop that its schedule has not started yet
+
+
+def _find_schedule(client: SyncPrefectClient, named: Named) -> DeploymentSchedule | None:
+    """The active schedule of a loop that its run has named."""
+    loops = [log.name for log in named.logs if log.what is StartedKind.LOOP]
+    return next((one for name in loops if (one := active_schedule(client, name)) is not None), None)
 
 
 def _begun_meanwhile(

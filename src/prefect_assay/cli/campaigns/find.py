@@ -18,8 +18,10 @@ from prefect_assay.campaigns.runs.queries import is_assay_run, newest_runs, read
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.campaigns.sweep.saved_blocks import saved_archives
 from prefect_assay.cli.archives.archive import names_folder, open_archive
+from prefect_assay.cli.failures import exit_code
+from prefect_assay.cli.output import make_plain_console
 from prefect_assay.cli.prefect_api import load_archive
-from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, NotFound
+from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, InputError, NotFound
 from prefect_assay.orders.ledger import known_archive_id
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
@@ -94,6 +96,23 @@ class Archives:
         """The archive of a log that was found in one."""
         return next(place for place in self.places if place.store is log.store)
 
+    def print_failures(self, meaning: str) -> None:
+        """Print which archives could not be read; `meaning` completes the sentence."""
+        for name, error in self.failures.items():
+            make_plain_console(stderr=True).print(
+                f"Error: archive {name} cannot be read, so {meaning}: {error.message}"
+            )
+
+    def failures_as_json(self) -> dict[str, dict[str, str]]:
+        """The same for programs; empty if all were read."""
+        failures = {name: error.message for name, error in self.failures.items()}
+        return {"archives_not_read": failures} if failures else {}
+
+    def exit_on_failure(self) -> None:
+        """Exit with the code of what could not be read; return if all was read."""
+        if self.failures:
+            raise SystemExit(max(map(exit_code, self.failures.values())))
+
     def raise_first(self) -> None:
         """Raise why an archive could not be read, if one could not."""
         for error in self.failures.values():
@@ -163,6 +182,7 @@ def find_named(client: SyncPrefectClient | None, archives: Archives, which: str)
 
     Raises:
         NotFound: nothing has this id.
+        InputError: several archives have it.
         ArchiveError: nothing was found, and an archive that may have it cannot be read.
     """
     try:
@@ -173,6 +193,7 @@ def find_named(client: SyncPrefectClient | None, archives: Archives, which: str)
             named = Named(runs=tuple(runs_named(client, which)))
     else:
         named = _of_run(client, archives, run_id)
+    _refuse_several_archives(archives, which, named.logs)
     if named.logs or named.runs:
         return named
     archives.raise_first()
@@ -182,11 +203,19 @@ def find_named(client: SyncPrefectClient | None, archives: Archives, which: str)
     )
 
 
+def _refuse_several_archives(archives: Archives, which: str, logs: Iterable[CampaignLog]) -> None:
+    places = {place.name: place for place in map(archives.place_of, logs)}
+    if len(places) > 1:
+        listed = ", ".join(f"{name} ({place.store.location(place.prefix)})" for name, place in places.items())
+        raise InputError(f"several archives have {which}: choose with --archive: {listed}; nothing was done")
+
+
 def find_logs(client: SyncPrefectClient | None, which: str, archive: str | None = None) -> list[CampaignLog]:
     """The logs of the campaign and the loop of an id, or of what a flow run carries; read.
 
     Raises:
         NotFound: there is no such log.
+        InputError: several archives have it.
         ArchiveError: an archive that may have it cannot be read.
     """
     archives = open_archives(client, archive)
@@ -207,6 +236,8 @@ def _of_run(client: SyncPrefectClient | None, archives: Archives, run_id: UUID) 
     if not names:
         return Named(runs=(run,) if is_assay_run(run) else ())
     logs = [log for kind, name in names for log in archives.logs_of(name, [kind])]
+    # Another archive may have the id too; the log that the run has begun names the run.
+    logs = [log for log in logs if str(run_id) in log.state.runs] or logs
     if not logs:
         archives.raise_first()
         raise ArchiveError(

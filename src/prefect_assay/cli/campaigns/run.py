@@ -110,8 +110,11 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
             _raise_over_limit(purchase.total_cents)
         if request.reopen:
             from prefect_assay.campaigns.stop import reopen_campaign
+            from prefect_assay.orders.ledger.campaign_log import CampaignLog
 
-            reopen_campaign(account.archive, campaign_id, person=user_name())
+            archive = account.archive
+            log = CampaignLog(archive.get_store(), archive.prefix, campaign_id)
+            reopen_campaign(log, person=user_name())
         refuse_stopped(account.archive, campaign_id)
         parameters = {
             "assay": assay,

@@ -39,7 +39,6 @@ from prefect_assay.cli.campaigns.find import (
     open_archives,
     played_by,
 )
-from prefect_assay.cli.failures import exit_code
 from prefect_assay.cli.loops.status import read_rounds, rounds_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import show_open_money
@@ -108,6 +107,7 @@ def show_status(
 
     Raises:
         NotFound: there is no such campaign, loop or run.
+        InputError: several archives have it.
         ConfigurationError: no API is configured, or a block does not exist.
         SystemExit: an archive cannot be read, so that campaigns may be missing.
     """
@@ -130,13 +130,12 @@ def show_status(
         status = read()
         unreadable = report_unreadable(client) if client else []
         if as_json:
-            failures = {name: error.message for name, error in archives.failures.items()}
             extra = {"unreadable": unreadable} if unreadable else {}
-            print_json(status.as_json() | extra | ({"archives_not_read": failures} if failures else {}))
+            print_json(status.as_json() | extra | archives.failures_as_json())
         else:
             _print_status(status, archives, read, whole=which is not None, watch=watch)
-        if archives.failures and not which:
-            raise SystemExit(max(map(exit_code, archives.failures.values())))
+        if not which:
+            archives.exit_on_failure()
 
 
 def _print_status(
@@ -154,10 +153,7 @@ def _print_status(
     show_open_money(status.money)
     for line in [*whole_lines(status), *(_account_lines(status) if whole else ())]:
         make_plain_console().print(line)
-    for name, error in archives.failures.items():
-        make_plain_console(stderr=True).print(
-            f"Error: archive {name} cannot be read, so campaigns may be missing here: {error.message}"
-        )
+    archives.print_failures("campaigns may be missing here")
 
 
 def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) -> StatusView:
@@ -170,7 +166,12 @@ def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) 
             rounds += [report] if report.rounds else []
             # The rounds that are measured are lines of the loop.
             names = (one.campaign_id for one in report.rounds if not one.table)
-            logs += [other for name in names for other in archives.logs_of(name, [StartedKind.CAMPAIGN])]
+            logs += [
+                other
+                for name in names
+                for other in archives.logs_of(name, [StartedKind.CAMPAIGN])
+                if other.store is log.store
+            ]
     views = [view_of(log) for log in logs]
     rounds_of_loop = (one.campaign_id for report in rounds for one in report.rounds)
     money = _read_open_money(client, archives).select_campaigns(
@@ -181,7 +182,7 @@ def _read_one(client: SyncPrefectClient | None, archives: Archives, which: str) 
 
 def _read_all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, every: bool) -> StatusView:
     views = {
-        (view.kind, view.name): view
+        view.location: view
         for view in archives.collect(
             lambda place: list_campaigns(place.store, place.prefix, open_only=not (every or client is None))
         )
@@ -191,16 +192,20 @@ def _read_all(client: SyncPrefectClient | None, archives: Archives, limit: int, 
         # The newest that are over are not in the index of open ones, so their runs name them.
         newest = [run for flow in PLAYED_FLOWS for run in newest_runs(client, flow, limit)]
         runs = [run for run in newest if not played_by(run)]
+        # By its run: another archive may have a campaign of the same id.
+        shown = {(view.kind, view.name, one.run) for view in views.values() for one in view.runs}
         for run in newest:
             for kind, name in played_by(run):
-                if (kind, name) not in views:
-                    views.update(((kind, name), view_of(log)) for log in archives.logs_of(name, [kind]))
-                if (kind, name) not in views and run.state is not None and not run.state.is_final():
+                if (kind, name, str(run.id)) in shown:
+                    continue
+                logs = archives.logs_of(name, [kind])
+                views.update((log.location, view_of(log)) for log in logs)
+                shown.update((kind, name, one) for log in logs for one in log.state.runs)
+                if not logs and run.state is not None and not run.state.is_final():
                     archives.failures[f"of {kind} {name}"] = ArchiveUnavailable(
                         f"run {run.name} carries it, and no saved archive has its log; mount the archive"
                     )
-    shown = newest_first(list(views.values()))
-    return StatusView(shown, runs, money=_read_open_money(client, archives))
+    return StatusView(newest_first(list(views.values())), runs, money=_read_open_money(client, archives))
 
 
 def _read_open_money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:

@@ -197,7 +197,7 @@ def _reopen_loop(archive: "Archive", loop_id: str) -> None:
     logs += [CampaignLog(store, archive.prefix, name) for name in rounds]
     for log in logs:
         if log.read().stopped is not None:
-            reopen_campaign(archive, log.name, person=person)
+            reopen_campaign(log, person=person)
 
 
 def show_rounds_and_confirm(

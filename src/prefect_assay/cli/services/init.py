@@ -73,8 +73,8 @@ def run_init(answers: Answers) -> None:
     """Ask, try, save, and say what to do next.
 
     Raises:
-        InputError: something is missing without a terminal to ask at, is not an address or amount, or names an archive in
-            place of one that has orders.
+        InputError: something is missing without a terminal to ask at, is not an address or amount, names an archive in
+            place of one that has orders, or names a new account like blocks that are saved.
         AccessError: the service refuses the token.
         ConfigurationError: no Prefect API is configured.
         ArchiveError: the archive cannot be written, or overwrites what it holds.
@@ -84,6 +84,8 @@ def run_init(answers: Answers) -> None:
     require_api()
     with api_errors():
         saved = find_block(AssayAccount, answers.name)
+        if saved is None:
+            _refuse_saved_blocks(answers.name)
     credentials, user, is_simulated = _ask_credentials(answers, saved)
     policy = _ask_policy(answers, saved)
     archive = _ask_archive(answers, saved)
@@ -115,6 +117,19 @@ def run_init(answers: Answers) -> None:
     console.print(f"Next: prefect-assay run designs.fasta --target NAME{account_option(answers.name)}")
     if webhook is None:
         console.print("Without a receiver the sweep looks for news of waiting campaigns every five minutes.")
+
+
+def _refuse_saved_blocks(name: str) -> None:
+    """Refuse a new account of this name where its blocks would replace those that other accounts may refer to."""
+    from prefect_assay.blocks import AssayCredentials, SpendingPolicy, WebhookEndpoint
+
+    for kind in (AssayCredentials, SpendingPolicy, WebhookEndpoint):
+        block = find_block(kind, name)
+        if block is not None:
+            raise InputError(
+                f"there is no account {name!r}, and the block {format_reference(block, name)} exists, which other accounts "
+                "may use: choose another --name, or make the account in the Prefect UI under Blocks; nothing was saved"
+            )
 
 
 def _ask_optional(value: str | None, question: str, saved: str | None) -> str | None:

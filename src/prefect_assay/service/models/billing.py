@@ -265,24 +265,16 @@ class PayAnswer:
 
 
 class AssayCost(WireModel):
-    """The assay part. Two published field sets exist; both are read."""
+    """The assay part. Two published field sets exist; both are read.
+
+    The contract doesn't say how `subtotal_cents` follows from base and replicates (2.5).
+    """
 
     name: str | None = None
     base_cents: Annotated[Cents | None, DECIDES] = None
     replicate_addon_cents: Annotated[Cents | None, DECIDES] = None
     sequence_count: int | None = None
     subtotal_cents: Annotated[Cents | None, DECIDES] = None
-
-    @model_validator(mode="after")
-    def _adds_up(self) -> Self:
-        parts = (self.base_cents, self.replicate_addon_cents)
-        if self.subtotal_cents is not None and None not in parts:
-            added = sum(part or 0 for part in parts)  # of the order, or of each of its sequences
-            sums = (added, added * (self.sequence_count or 1))
-            _require(
-                _sum_problem("subtotal_cents", self.subtotal_cents, "base and replicates add up to", sums)
-            )
-        return self
 
 
 class Lot(WireModel):
