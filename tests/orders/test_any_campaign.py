@@ -216,7 +216,10 @@ class AnyCampaign(RuleBasedStateMachine):
                         self.campaign.happen("pay_invoice", key)
         self.one_experiment_counts_and_is_paid_once_as_approved()
         self.the_lists_and_the_labs_ledgers_agree_to_the_cent()
-        assert all(stage in {*OVER, Stage.ASKS} for stage in stages), stages
+        # No machine can pay a void invoice: its order waits for another one, until its deadline, which is not reached here.
+        is_void = any(one["status"] == "void" for one in self.campaign.rows("SELECT status FROM invoices"))
+        rests = {*OVER, Stage.ASKS} | ({Stage.PAYMENT} if is_void else set())
+        assert all(stage in rests for stage in stages), stages
 
 
 AnyCampaign.TestCase.settings = settings(

@@ -1,10 +1,13 @@
 """A machine pays what is certainly the order's invoice. Where no call names it, a person pays the hosted page."""
 
+import logging
+
 import pytest
 
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.errors import (
     NotFound,
+    NotReady,
     PayByHand,
     PaymentFailed,
     PaymentsDisabled,
@@ -15,8 +18,9 @@ from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.log import Accepted, Ordered
 from prefect_assay.orders.payments.due import DueInvoice
-from prefect_assay.service.models.billing import ExperimentInvoice, PayAnswer
+from prefect_assay.service.models.billing import ExperimentInvoice, Invoice, PayAnswer
 from prefect_assay.service.models.vocabulary import InvoiceStatus, PaymentMethod
+from prefect_assay.tasks import pay
 from prefect_assay.tasks.pay import choose_rail, pay_invoice, read_due
 from support.archive.memory_store import an_attempt
 from support.services.billed_service import BilledService
@@ -90,6 +94,16 @@ def test_once_a_payment_was_sent_its_invoice_is_known(ledger):
     service.experiments.get = lambda _experiment_id: pytest.fail("a paid invoice is never refused")
     assert due(service, ledger) is None
     assert asked == ["inv"]
+
+
+def test_a_void_invoice_is_waited_for_like_one_that_is_not_made(ledger, monkeypatch):
+    monkeypatch.setattr(pay, "get_run_logger", lambda: logging.getLogger("run"))
+    sent = an_attempt(invoice_id="inv", experiment_id="e1", amount_cents=21_900)
+    assert PaymentLedger(ledger).begin(sent, previous=None)
+    service = a_service(404)
+    service.invoices.get = lambda invoice_id: Invoice(id=invoice_id, status="void", experiment_id="e1")
+    with pytest.raises(NotReady, match="invoice inv is void, and nothing is paid"):
+        due(service, ledger)
 
 
 def read_uncalled(service):
