@@ -24,6 +24,7 @@ from prefect_assay.orders.payments import settle
 from prefect_assay.orders.stages import OVER, Stage
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.billing import CostEstimate
+from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.read import plan_campaign
@@ -231,6 +232,34 @@ def test_an_order_that_is_not_listed_is_a_question_and_is_sent_again_only_if_a_p
     assert calls(lab, "POST", "/experiments") == []
     question = answer(campaign, "approve")
     assert "its answer was lost" in question.subject
+    assert look(campaign) == [Stage.LABORATORY]
+    assert len(calls(lab, "POST", "/experiments")) == 1
+
+
+@pytest.mark.parametrize("decision", [None, "reject"])
+@pytest.mark.parametrize("is_dearer", [False, True])
+def test_an_order_that_is_listed_late_is_found_whatever_is_asked(
+    lab, tmp_path, monkeypatch, decision, is_dearer
+):
+    campaign = a_campaign(lab, tmp_path)
+    lab.fault("reset", "/experiments", "POST")
+    assert look(campaign) == [Stage.ASKS]
+    if is_dearer:
+        dear = CostEstimate.model_validate({"breakdown": {"total_cents": 10**8}})
+        monkeypatch.setattr(advance_module, "estimate_cost", lambda *_: dear)
+        assert look(campaign) == [Stage.ASKS]
+    for _ in campaign.setup.log("c").read().open_questions:
+        if decision is not None:
+            answer(campaign, decision, index=0)
+    order = again(campaign).orders[0]
+    request = CreateRequest(
+        experiment_spec=order.spec,
+        name=order.name,
+        auto_accept_quote=True,
+        payment_method=PaymentMethod.X402_EXACT,
+    )
+    with campaign.setup.credentials.get_client() as client:
+        client.experiments.create(request)
     assert look(campaign) == [Stage.LABORATORY]
     assert len(calls(lab, "POST", "/experiments")) == 1
 

@@ -269,7 +269,7 @@ class _OrderActions:
     def create(self, action: Create, seen: Seen) -> Seen:
         setup, ledger = self.order.setup, self.order.ledger
         require_rail(setup.payment_method, setup.policy, setup.wallet)
-        repeats = self.count_allowed_repeats(action)
+        repeats = self.count_allowed_repeats(action, seen)
         try:
             order = self.spend(
                 lambda cap_cents, _rolling: order_experiment(
@@ -314,13 +314,15 @@ class _OrderActions:
         sent = any(attempt.commits for attempt in self.order.ledger.state.open_attempts)
         return commits or sent or self.order.setup.policy.ask_before_reordering
 
-    def count_allowed_repeats(self, action: Create) -> int | None:
+    def count_allowed_repeats(self, action: Create, seen: Seen) -> int | None:
         """Count the earlier orders of unknown outcome that a new one may follow; may ask a person.
 
         None is any number, for orders that commit nothing. While the question is open, the order is not searched for at length
-        at each look: `find` has searched for it.
+        at each look: `find` has searched for it. One that `find` has seen is not sent again, whatever the answer is.
         """
         state = self.order.ledger.state
+        if seen.order is not None:
+            return 0
         if not self.needs_person(action):
             return None
         if not state.open_attempts:

@@ -260,9 +260,11 @@ def next_action(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:  
     return payment if payment is not None else _next_results(state, seen, limits)
 
 
-def _next_before_order(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:
+def _next_before_order(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:  # noqa: PLR0911 - one return per case
     if not seen.searched:
         return FindOrder()
+    if seen.order is not None and state.open_attempts:
+        return _adopt_sent_order(state)
     if seen.estimate is None:
         return Estimate()
     total = None if limits.by_quote else seen.estimate.total_cents
@@ -275,6 +277,13 @@ def _next_before_order(state: OrderState, seen: Seen, limits: OrderLimits) -> Ac
         case Question():
             return _next_of_price_question(state, seen, verdict)
     return Create(OrderRoute.SELF_SERVICE, total)
+
+
+def _adopt_sent_order(state: OrderState) -> Create:
+    """An order whose answer was lost is listed: it is recorded and not sent again, whatever it would cost or is asked now."""
+    if state.route is OrderRoute.SELF_SERVICE and state.approved is not None:
+        return Create(OrderRoute.SELF_SERVICE, state.approved.amount_cents)
+    return Create(OrderRoute.QUOTED, 0)
 
 
 def _next_of_price_question(state: OrderState, seen: Seen, question: Question) -> Action:
