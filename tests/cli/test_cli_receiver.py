@@ -26,13 +26,13 @@ def _serve(*arguments, **env):
 
 
 def _health(url, process):
-    for _ in range(200):
-        assert process.poll() is None, process.stdout.read()
+    """Its answer, as soon as there is one; the test's own limit ends the wait."""
+    while process.poll() is None:
         try:
             return httpx.get(f"{url}/health", trust_env=False)
         except httpx.TransportError:
             time.sleep(0.05)
-    raise AssertionError("the receiver does not answer")
+    raise AssertionError(process.stdout.read())
 
 
 def test_keys_of_a_file_and_a_prefix(tmp_path):
@@ -46,7 +46,7 @@ def test_keys_of_a_file_and_a_prefix(tmp_path):
         assert forged.status_code == 401
     finally:
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=15)
+        output, _ = process.communicate(timeout=60)
     assert KEY not in output
 
 
