@@ -18,6 +18,7 @@ from lab_support.core import BY_LOT, PRICED, UNPRICED, advance, spec
 from lab_support.described import find_places, find_strict_problems
 from lab_support.sim_client import Served
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
+from prefect_assay.service.models.service import WireWords
 from support.description import Operation, find_operation, find_problems, list_operations
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -76,7 +77,8 @@ class Tour:
 
     def __init__(self, served: Served) -> None:
         self.served, self.core = served, served.core
-        self.words = served.core.lab.settings.words
+        words = served.core.lab.settings.words
+        self.words = WireWords(provider=words.provider, service=words.service)  # the client's
         self.statuses: dict[str, set[int]] = defaultdict(set)
         self.query: dict[str, set[str]] = defaultdict(set)
         self.sent: dict[str, set[str]] = defaultdict(set)  # places of bodies that were taken
