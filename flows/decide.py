@@ -169,8 +169,8 @@ def _find_log(client: SyncPrefectClient, name: str, account: AssayAccount | None
     if len(logs) > 1:
         places = ", ".join(log.store.location(log.prefix) for log in logs.values())
         raise InputError(f"several archives have {name} ({places}): select the account; nothing was done")
-    for log in logs.values():
-        return log
+    if logs:
+        return next(iter(logs.values()))
     if unread:
         raise unread[0]
     raise NotFound(

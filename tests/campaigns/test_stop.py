@@ -87,13 +87,15 @@ class OneOrder:
         """As another process reads it."""
         return CampaignLog(self.store, "", self.name)
 
+    def make_request(self, **fields):
+        """The create of its experiment."""
+        name = experiment_name(self.name, 0, 1, self.key)
+        return CreateRequest(experiment_spec=self.spec, name=name, skip_draft=True, **fields)
+
     def play(self):
         """Order, accept and pay, as far as it goes now."""
         ledger = self.written.ledgers.open_order(self.name, self.key)
-        request = CreateRequest(
-            experiment_spec=self.spec,
-            name=experiment_name(self.name, 0, 1, self.key),
-            skip_draft=True,
+        request = self.make_request(
             auto_accept_quote=self.route == "self-service",
             payment_method=PaymentMethod.X402_EXACT,
         )
@@ -210,11 +212,8 @@ def test_a_cancellation_between_any_two_records_lets_no_action_follow(
 def test_two_cancellations_at_once_are_one(lab, prefect):
     run = OneOrder(lab, MemoryStore(), "quoted")
     ledger = run.written.ledgers.open_order(run.name, run.key)
-    request = CreateRequest(
-        experiment_spec=run.spec, name=experiment_name(run.name, 0, 1, run.key), skip_draft=True
-    )
     with run.credentials.get_client() as client:
-        find_or_create(client, request, ledger)
+        find_or_create(client, run.make_request(), ledger)
     lab.advance(hours=1)
     with ThreadPoolExecutor(2) as pool:
         reports = [
@@ -236,11 +235,8 @@ def test_two_cancellations_at_once_are_one(lab, prefect):
 def test_a_quote_that_is_still_prepared_is_rejected_when_it_comes(lab, prefect):
     run = OneOrder(lab, MemoryStore(), "quoted")
     ledger = run.written.ledgers.open_order(run.name, run.key)
-    request = CreateRequest(
-        experiment_spec=run.spec, name=experiment_name(run.name, 0, 1, run.key), skip_draft=True
-    )
     with run.credentials.get_client() as client:
-        find_or_create(client, request, ledger)
+        find_or_create(client, run.make_request(), ledger)
     report = run.stop()
     assert [order.remains.state for order in report.orders] == [CanceledOrderState.QUOTE_PENDING]
     assert not report.is_settled
@@ -258,14 +254,11 @@ def test_a_quote_that_is_still_prepared_is_rejected_when_it_comes(lab, prefect):
 def test_the_quotes_of_duplicates_whose_answers_were_lost_are_rejected_too(lab, prefect):
     run = OneOrder(lab, MemoryStore(), "quoted")
     ledger = run.written.ledgers.open_order(run.name, run.key)
-    request = CreateRequest(
-        experiment_spec=run.spec, name=experiment_name(run.name, 0, 1, run.key), skip_draft=True
-    )
     with run.credentials.get_client() as client:
         for attempt in (1, 2):
             sending = Sending(attempt=attempt, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE)
             ledger.record(lambda _, new=sending: new)
-            client.experiments.create(request)
+            client.experiments.create(run.make_request())
     lab.advance(hours=1)
     run.stop()
     assert [experiment.status for experiment in run.experiments()] == ["draft", "draft"]

@@ -402,8 +402,9 @@ def test_a_loop_that_may_be_in_an_archive_that_cannot_be_read_is_not_called_canc
 
 def test_an_archive_that_cannot_be_read_is_named_after_what_was_canceled(world, away):
     written = begun(world)
-    assert f"archive {away} cannot be read, so what it may have of {written.name} goes on" in " ".join(
-        command("cancel", written.name, "--yes", code=5).split()
+    assert (
+        f"archive {away} cannot be read, so what it may have of {written.name} is still running"
+        in " ".join(command("cancel", written.name, "--yes", code=5).split())
     )
     assert written.log.read().stopped is not None
     shown = json.loads(command("cancel", written.name, "--yes", "--json", code=5))

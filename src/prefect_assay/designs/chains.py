@@ -112,7 +112,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
 
 
 def _ask_about_colab_targets(pool: Pool, rows: Rows) -> list[str]:
-    """A question about the first chains of RFdiffusion in Colab, for files whose designs share none."""
+    """A question about the first chains of RFdiffusion in Colab, for files whose designs all have different ones."""
     if rows.read.producer != COLAB or rows.read.chain_taken:
         return []
     designs = (text.split(CHAIN_SEPARATOR) for text in pool.residues)

@@ -26,6 +26,7 @@ from prefect_assay.errors import (
 from prefect_assay.orders.find import (
     NamedExperiment,
     adopt_experiment,
+    adopt_first,
     find_order,
     order_of,
     read_named,
@@ -394,6 +395,5 @@ class _Ordering:
         if experiments:
             if state.open_attempts:  # its answer was lost
                 self.submit_draft(experiments[0])
-            adopt_experiment(self.ledger, experiments[0].id)
-            record_surplus(self.ledger, [e.id for e in experiments])
+            adopt_first(self.ledger, experiments)
         return None if experiments else pending

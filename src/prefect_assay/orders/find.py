@@ -236,8 +236,13 @@ def adopt_listed(api: AssayClient, ledger: OrderLedger, spec: ExperimentSpec) ->
     """
     experiments = the_order(api, ledger.order_key, spec, ledger.read())
     if experiments:
-        adopt_experiment(ledger, experiments[0].id)
-        record_surplus(ledger, [experiment.id for experiment in experiments])
+        adopt_first(ledger, experiments)
+
+
+def adopt_first(ledger: OrderLedger, experiments: Sequence[ExperimentSummary]) -> None:
+    """Record the first of some experiments as the order, unless one is recorded, and the others as surplus."""
+    adopt_experiment(ledger, experiments[0].id)
+    record_surplus(ledger, [experiment.id for experiment in experiments])
 
 
 def record_choice(ledger: OrderLedger, chosen: str | None, candidates: Sequence[Candidate]) -> None:

@@ -14,7 +14,7 @@ from prefect_assay.analysis.kinetics.response import Bins, bin_counts
 
 _COMPLETE: Final = 0.8
 _LATE_S: Final = 5.0
-_GAP_S: Final = 30.0  # a longer gap, of more than so many readings, would be fitted as a straight line
+_GAP_S: Final = 30.0  # a longer gap, of more than `_GAP_STEPS` readings, would be fitted as a straight line
 _GAP_STEPS: Final = 10
 _POINTS_MIN: Final = 20
 _WINDOW_S: Final = 30.0

@@ -126,15 +126,15 @@ def _count_affordable(
     if budget_left is None:
         return design_count, None
 
-    def takes(count: int) -> bool:
+    def accepts_count(count: int) -> bool:
         return _split(loop, designs, count) is not None
 
     price = _make_pricing(loop, designs)
-    fits = count_affordable(price, takes, design_count, budget_left)
+    fits = count_affordable(price, accepts_count, design_count, budget_left)
     if fits is None:
         return design_count, None  # a quote is needed, and the campaign's cap bounds it
     if fits < least:
-        least = next(count for count in range(least, design_count + 1) if takes(count))
+        least = next(count for count in range(least, design_count + 1) if accepts_count(count))
         what = "one design" if least == 1 else f"{least:,} designs"
         raise OverBudget(
             f"{what} of round {number} would cost {usd(price(least))}, and the budget leaves {usd(budget_left)}"
@@ -144,7 +144,7 @@ def _count_affordable(
 
 
 def _make_pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
-    """What the first so many designs cost, by the service's estimates; None if it gives no price."""
+    """What the first `count` designs cost, by the service's estimates; None if it gives no price."""
     target = resolve_target(loop.credentials, loop.assay)
 
     @cache
@@ -160,7 +160,7 @@ def _make_pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
 
 
 def _split(loop: Loop, designs: Pool, count: int) -> tuple[Batch, ...] | None:
-    """The experiments of the first so many designs; None if the assay does not take that number."""
+    """The experiments of the first `count` designs; None if the assay does not take that number."""
     items = tuple(designs[index] for index in range(count))
     try:
         return split_into_batches(

@@ -20,7 +20,7 @@ def loop_report(
 ) -> LoopReport:
     """The rounds in their order, and the files that were left out.
 
-    `campaign_cents` is what a campaign costs by the ledgers: a round that has failed, or goes on, may cost as well.
+    `campaign_cents` is what a campaign costs by the ledgers: a round that has failed, or is still running, may cost as well.
     """
     rounds = tuple(rounds)
     ended = [entry.ended for entry in rounds if entry.ended]

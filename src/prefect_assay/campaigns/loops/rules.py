@@ -153,12 +153,15 @@ def rounds_without_improvement(values: Sequence[float | None], objective: Object
 
 
 def count_affordable(
-    price: Callable[[int], int | None], takes: Callable[[int], bool], design_count: int, left_cents: int
+    price: Callable[[int], int | None],
+    accepts_count: Callable[[int], bool],
+    design_count: int,
+    left_cents: int,
 ) -> int | None:
     """The most designs, up to `design_count`, whose price is within `left_cents`; None if a price is not known.
 
-    `price` gives the price in cents of the first so many designs, and rises with their number; `takes` says whether the
-    assay takes that number.
+    `price` gives the price in cents of the first N designs, and rises with N; `accepts_count` says whether the assay takes
+    that number.
     """
     total = price(design_count)
     if total is None:
@@ -168,7 +171,7 @@ def count_affordable(
     fits, least, most = 0, 1, design_count - 1
     while least <= most:
         middle = (least + most) // 2
-        count = next((count for count in range(middle, least - 1, -1) if takes(count)), None)
+        count = next((count for count in range(middle, least - 1, -1) if accepts_count(count)), None)
         if count is None:
             least = middle + 1
             continue

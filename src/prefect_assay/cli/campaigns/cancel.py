@@ -88,7 +88,7 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
                 f"The schedule of the loop {schedule.slug} is deactivated; `prefect-assay loop {schedule.slug} ... --cron` "
                 "activates it again."
             )
-        archives.print_failures(f"what it may have of {which} goes on")
+        archives.print_failures(f"what it may have of {which} is still running")
     archives.exit_on_failure()
 
 

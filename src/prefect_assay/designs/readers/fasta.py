@@ -30,7 +30,11 @@ _PIR = re.compile(r"(?P<kind>P1|F1|DL|DC|RL|RC|N1|N3|XX);(?P<code>.*)")
 _PIR_PROTEINS: Final = frozenset({"P1", "F1", "XX"})
 _LONG_LINE: Final = 90  # two lines from here on may be two chains
 _SHORT_LINE: Final = 30  # a line that is followed by longer ones may be a title
-_CHAIN_MARKS: Final = (":", "/", STOP)  # where chains end, if a body has any of them; a line end is none then
+_CHAIN_MARKS: Final = (
+    ":",
+    "/",
+    STOP,
+)  # where chains end, if a body has one of them; its line ends are then layout
 _HAND_WRAPPED: Final = 80  # lines up to here of nearly one width are a sequence that was edited by hand
 
 
