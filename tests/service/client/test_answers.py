@@ -26,7 +26,6 @@ def read(operation, body):
 READS = [
     (operations.experiments.get(E1), {**RECORD, "id": E2}),
     (operations.experiments.get(E1), {**RECORD, "id": E1, "experiment_id": E2}),
-    (operations.experiments.get(E1), {"data": {**RECORD, "id": E2}}),
     (operations.experiments.get_quote(E1), {"experiment_id": E2, "status": "open"}),
     (operations.experiments.get_invoice(E1), {"experiment_id": E2, "status": "open"}),
     (operations.quotes.get("q-1"), {"id": "q-2"}),

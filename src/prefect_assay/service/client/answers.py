@@ -17,7 +17,7 @@ from prefect_assay.service.models.identifiers import normalize_id
 
 T = TypeVar("T")
 
-_DEPTH_MAX: Final = 4  # a list in an envelope has its rows at 3
+_DEPTH_MAX: Final = 4  # deeper objects are of no known answer
 _OF_THE_USER: Final = frozenset({"metadata", "parameters", "sequences", "summary"})  # may hold any key
 
 

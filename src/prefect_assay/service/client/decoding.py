@@ -1,10 +1,8 @@
 """Reads accepted answers: tolerant of unknown fields, clear about missing ones. Also builds the usual operations."""
 
-import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
-from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -13,17 +11,15 @@ from prefect_assay.service.client.http.request import (
     NO_BODY,
     Answer,
     Operation,
-    Parameters,
     Request,
 )
-from prefect_assay.service.models.base import Page, wire_names
+from prefect_assay.service.models.base import Page
 
 M = TypeVar("M", bound=BaseModel)
 
 # `items` is the contract's; the others are the earlier variant's (contract 9.4).
-_ROWS: Final = ("items", "results", "updates", "sequences", "data", "tokens", "webhooks")
+_ROWS: Final = ("items", "results", "updates")
 _LISTED: Final = 5
-_NEXT: Final = re.compile(r"""<(?P<address>[^>]*)>(?:;[^,<]*)?;\s*rel="?next\b""", re.IGNORECASE)
 
 
 def make_model_reader(kind: type[M]) -> Callable[[Answer], M]:
@@ -88,82 +84,40 @@ def read_page(kind: type[M]) -> Callable[[Answer], Page[M]]:
     all_rows: TypeAdapter[tuple[M, ...]] = _all_rows(kind)
 
     def read(answer: Answer) -> Page[M]:
-        rows, words = _rows(answer)
+        rows, words = _read_rows(answer)
         try:
             items: tuple[M, ...] = all_rows.validate_python(rows)
         except ValidationError as error:
             raise _off_fields(answer, error) from None
-        cursor = (
-            None if "items" in words else words.get("next_cursor")
-        )  # the current interface has offsets only
         return Page[M].model_construct(  # every value is checked already
             items=items,
             total=_number(words.get("total"), len(items)),
             count=len(items),  # counted here: paging must not depend on the service's own count
             offset=_number(words.get("offset"), 0),
-            next_cursor=cursor if isinstance(cursor, str) and cursor else None,
+            next_cursor=_read_cursor(words),
         )
 
     return read
 
 
-def read_rows_and_total(answer: Answer) -> tuple[list[object], int]:
-    """The rows of a list answer as received, and the service's count of the whole list."""
-    rows, words = _rows(answer)
-    return rows, _number(words.get("total"), len(rows))
+def read_raw_rows(answer: Answer) -> tuple[list[object], int, str | None]:
+    """The rows of a list answer as received, the service's count of the whole list, and the cursor of its next page."""
+    rows, words = _read_rows(answer)
+    return rows, _number(words.get("total"), len(rows)), _read_cursor(words)
 
 
-def find_next_page(answer: Answer) -> tuple[Parameters, bool]:
-    """What leads to the next page of a list, where a link or a cursor does; and whether the answer says that there is one.
-
-    The contract has offsets only (4.1), and does not show the lists of one experiment.
-    """
-    words = answer.fields()
-    links = words.get("links")
-    inside = links.get("next") if isinstance(links, dict) else None
-    link = next(
-        (one for one in (_linked(answer), words.get("next"), inside) if isinstance(one, str) and one), None
-    )
-    if link is not None:
-        return tuple(parse_qsl(urlsplit(link).query)), True  # of the same path: only its query counts
-    cursor = words.get("next_cursor")
-    if isinstance(cursor, str) and cursor:
-        return (("cursor", cursor),), True
-    return (), words.get("has_more") is True
-
-
-def _linked(answer: Answer) -> str | None:
-    """The `next` of a Link header (RFC 8288)."""
-    match = _NEXT.search(answer.headers.get("link", ""))
-    return match["address"] if match else None
+def _read_cursor(words: dict[str, Any]) -> str | None:
+    """The cursor of the earlier variant (contract 9.4); the current interface has offsets only."""
+    cursor = None if "items" in words else words.get("next_cursor")
+    return cursor if isinstance(cursor, str) and cursor else None
 
 
 def parse_model(kind: type[M], value: object, answer: Answer) -> M:
     """Validate one value; UnexpectedAnswer names the fields, never their values."""
     try:
-        return kind.model_validate(unwrap(value, kind))
+        return kind.model_validate(value)
     except ValidationError as error:
         raise _off_fields(answer, error) from None
-
-
-def unwrap(value: Any, *kinds: type[BaseModel]) -> Any:
-    """The object in an envelope such as `{"data": {...}}`, or in a list of one: the only one inside with any of the fields."""
-    names = frozenset().union(*map(_names, kinds))
-    if isinstance(value, dict) and not value.keys() & names:
-        inside = list(value.values())
-    elif isinstance(value, list) and len(value) == 1:
-        inside = value
-    else:
-        return value
-    opened = [unwrap(one, *kinds) for one in inside if isinstance(one, dict | list)]
-    objects = [one for one in opened if isinstance(one, dict) and one.keys() & names]
-    return objects[0] if len(objects) == 1 else value
-
-
-@cache
-def _names(kind: type[BaseModel]) -> frozenset[str]:
-    fields = kind.model_fields.items()
-    return frozenset().union(*(wire_names(name, field.validation_alias) for name, field in fields))
 
 
 def _off_fields(answer: Answer, error: ValidationError) -> UnexpectedAnswer:
@@ -190,7 +144,7 @@ def make_shape_error(answer: Answer, finding: str) -> UnexpectedAnswer:
     )
 
 
-def _rows(answer: Answer) -> tuple[list[object], dict[str, Any]]:
+def _read_rows(answer: Answer) -> tuple[list[object], dict[str, Any]]:
     body = answer.json()
     rows = find_rows(body)
     if rows is None:

@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-from prefect_assay.service.client.decoding import find_rows, unwrap
+from prefect_assay.service.client.decoding import find_rows
 from prefect_assay.service.drift.compare import field_of
 from prefect_assay.service.drift.document import Facts, above, known_interface
 from prefect_assay.service.drift.usage import Read, Usage, usage_by_operation
@@ -230,11 +230,9 @@ def _always_sent(operation: str) -> frozenset[str]:
 
 
 def _normalized(body: Any, use: Usage | None) -> Any:
-    """The body as the client sees it: rows under `items`, and objects without their envelope."""
-    if use is None:
+    """The body as the client sees it: the rows of a list under `items`."""
+    if use is None or not use.is_list:
         return body
-    if not use.is_list:
-        return unwrap(body, *use.models)
     rows = find_rows(body)
     if rows is None:
         return body

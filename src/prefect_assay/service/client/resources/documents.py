@@ -10,7 +10,7 @@ from typing import Final
 
 from prefect_assay.errors import NotFound, UnexpectedAnswer
 from prefect_assay.service.client.answers import find_experiment_ids, require_answer_about
-from prefect_assay.service.client.decoding import find_next_page, read_rows_and_total, unwrap
+from prefect_assay.service.client.decoding import read_raw_rows
 from prefect_assay.service.client.http.address import API_PREFIX
 from prefect_assay.service.client.http.exchange import ANSWER_BYTES_MAX, Download
 from prefect_assay.service.client.http.failures import (
@@ -31,7 +31,6 @@ from prefect_assay.service.client.http.request import (
 )
 from prefect_assay.service.client.resources.resource import Resource, Sender
 from prefect_assay.service.models.answer_json import open_links, read_json
-from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
 
 _PDF_MAGIC: Final = b"%PDF-"
@@ -143,8 +142,8 @@ class _Reading:
     """Reads one series of documents: a record, or the pages of a list.
 
     Lists of one experiment grow at their end or not at all, so plain offsets miss nothing; a result that appears in
-    between may be on two pages. As in `http.pagination`, a short page is the last one only if `total` agrees, and nothing
-    in it leads to a next one.
+    between may be on two pages. As in `http.pagination`, a short page is the last one only if `total` agrees and there is
+    no cursor.
     """
 
     def __init__(self, sender: Sender, experiment_id: str, series: _Series) -> None:
@@ -156,10 +155,12 @@ class _Reading:
     def iterate(self) -> Iterator[RawDocument]:
         """Yield the answers of the series."""
         series = self._series
-        offset, following = 0, Parameters()
+        offset, cursor = 0, None
         last: list[object] = []
         while True:
-            answer = self._sender.run(self._build_read(following or encode_query(offset=offset)))
+            answer = self._sender.run(
+                self._build_read(encode_query(cursor=cursor) if cursor else encode_query(offset=offset))
+            )
             if answer is None:
                 return
             is_json = answer.is_json
@@ -167,9 +168,9 @@ class _Reading:
                 yield _make_note(series, answer.status)
                 return
             try:
-                rows, total = read_rows_and_total(answer) if series.is_paged else ([], 0)
+                rows, total, cursor = read_raw_rows(answer) if series.is_paged else ([], 0, None)
             except UnexpectedAnswer:  # another shape: archived as it is
-                rows, total = [], 0
+                rows, total, cursor = [], 0, None
             # Empty after the last row; repeated by a service that ignores the offset.
             if self._page > 1 and rows in ([], last):
                 return
@@ -181,8 +182,7 @@ class _Reading:
                 links=open_links(read_json(answer.content)) if is_json else (),
             )
             offset += len(rows)
-            following, has_more = find_next_page(answer)
-            if not rows or not (has_more or len(rows) >= PAGE_LIMIT_MAX or offset < total):
+            if not rows or not (cursor or len(rows) >= PAGE_LIMIT_MAX or offset < total):
                 return
             self._page += 1
             last = rows
@@ -225,8 +225,7 @@ class _Reading:
     def _require_experiment(self, body: object) -> None:
         """Refuse what names another experiment (contract 2.8 to 2.10): it is archived under no order."""
         if self._series is _RECORD:
-            record = unwrap(body, Experiment)
-            names = (record.get(name) for name in ("id", "experiment_id")) if isinstance(record, dict) else ()
+            names = (body.get(name) for name in ("id", "experiment_id")) if isinstance(body, dict) else ()
             require_answer_about(self._experiment_id, names, "experiment")
         else:
             require_answer_about(self._experiment_id, find_experiment_ids(body), "experiment")

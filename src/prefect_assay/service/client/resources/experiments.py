@@ -25,7 +25,6 @@ from prefect_assay.service.client.decoding import (
     make_model_reader,
     make_shape_error,
     parse_model,
-    unwrap,
 )
 from prefect_assay.service.client.filters import Condition, Sorting
 from prefect_assay.service.client.http.failures import problem_of
@@ -451,7 +450,7 @@ def _build_creation(
 
 def _read_creation(answer: Answer) -> Created | QuoteAcceptance:
     """The acceptance has an id of its own (contract 2.6 and 4.2, create rules 3, 4)."""
-    body = unwrap(answer.json(), Created, QuoteAcceptance)
+    body = answer.json()
     names = body.keys() if isinstance(body, dict) else set[str]()
     is_accepted = {"id", "status"} <= names and (
         answer.status == HTTPStatus.OK or "experiment_id" not in names

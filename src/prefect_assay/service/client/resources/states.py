@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Final, cast
 from urllib.parse import quote
 
-from prefect_assay.service.client.decoding import parse_model, read_rows_and_total
+from prefect_assay.service.client.decoding import parse_model, read_raw_rows
 from prefect_assay.service.client.filters import in_
 from prefect_assay.service.client.http.pagination import paginate
 from prefect_assay.service.client.http.request import Answer, Operation, succeeded
@@ -71,7 +71,7 @@ def _iterate_rows(
     def read_page_of_states(answer: Answer) -> Page[_Row]:
         if not succeeded(answer.status):
             raise _FilterRefused
-        listed, total = read_rows_and_total(answer)
+        listed, total, _ = read_raw_rows(answer)
         items = tuple(_read_row(row, missing, answer) for row in listed)
         return Page[_Row].model_construct(
             items=items, total=total, count=len(items), offset=0, next_cursor=None
