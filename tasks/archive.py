@@ -18,7 +18,7 @@ from prefect_assay.analysis.results import (
     read_results,
     to_csv,
 )
-from prefect_assay.analysis.results.reading import has_result_rows
+from prefect_assay.analysis.results.reading import has_result_rows, is_same_result
 from prefect_assay.analysis.results.row import ArchivedResults
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, read_latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
@@ -48,6 +48,10 @@ from prefect_assay.tasks.retry_policies import READ
 
 _JSON: Final = "application/json"
 _PAGE_BYTES: Final = 512  # of a file, in which a page says that it is one
+
+
+class ResultsGone(TransientError):
+    """The service does not show partial results any more that it has shown."""
 
 
 def check_archive(archive: Archive) -> None:
@@ -109,7 +113,8 @@ def archive_experiment(
 
     Raises:
         ArchiveError: the archive refuses, or is damaged.
-        TransientError: the service is unavailable, or does not show results that it has released or that are archived.
+        TransientError: the service is unavailable, or does not show results that it has released.
+        ResultsGone: it does not show partial results that are archived.
     """
     notes: list[str] = []
     retriable_result_ids: list[str] = []
@@ -120,9 +125,13 @@ def archive_experiment(
         raw = [document for document in documents if document.name.startswith("results-")]
         before = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
         has_rows = any(has_result_rows(document.body) for document in raw)
-        if (complete and not raw) or (not complete and not has_rows and _holds_results(before)):
+        if complete and not raw:
             raise TransientError(
                 f"the results of experiment {experiment.id} are released, and cannot be read yet"
+            )
+        if not complete and not has_rows and _holds_results(before):
+            raise ResultsGone(
+                f"the service shows no results of experiment {experiment.id} any more; those of before stay archived"
             )
         results, unread = read_results({document.name: document.body for document in raw})
         for result in results:  # also where they are not JSON that the client reads, such as a row per line
@@ -248,7 +257,7 @@ def _receive_packages(
             raise
         except AssayError as error:
             retriable_result_ids += [result.id] if error.retriable else []
-            copied = _copy_package(before, name, path)
+            copied = _copy_package(before, result, name, path)
             state = "is the one archived before" if copied else "is not in the archive"
             notes.append(
                 f"The data package of result {result.id} {state}: {error}. Run the experiment again to "
@@ -265,9 +274,17 @@ def _receive_packages(
         yield Document(path=name, content_type="application/zip", body=path, digest=digest)
 
 
-def _copy_package(before: ArchivedVersion | None, name: str, path: Path) -> Digest | None:
-    """Copy a package of an earlier version into a file: its address may have expired since. None if it has none."""
+def _copy_package(before: ArchivedVersion | None, result: Result, name: str, path: Path) -> Digest | None:
+    """Copy the package of an earlier version into a file: its address may have expired since.
+
+    None if it has none, or if the result has changed: its curves would be those of another measurement.
+    """
     if before is None or safe_path(name) not in before.files:
+        return None
+    raw = {
+        one.removeprefix("raw/"): before.read(one) for one in before.files if one.startswith("raw/results-")
+    }
+    if not any(one.id == result.id and is_same_result(one, result) for one in read_results(raw)[0]):
         return None
     return _save_file(before.stream(name), path)
 

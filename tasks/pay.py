@@ -42,7 +42,7 @@ from prefect_assay.orders.payments.reconciliation import (
 from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import Invoice, PayAnswer, usd
-from prefect_assay.service.models.status_questions import is_invoice_paid
+from prefect_assay.service.models.status_questions import is_invoice_dropped, is_invoice_paid
 from prefect_assay.service.models.vocabulary import (
     MACHINE_RAILS,
     ExperimentStatus,
@@ -122,10 +122,10 @@ def read_due(
 
     Raises:
         ExperimentCanceled: the invoice is open, and must not be paid.
-        NotReady: the invoice is void, and the laboratory may make another.
+        NotReady: the invoice is void or uncollectible, and no payment was sent.
         PayByHand: which invoice is the order's is not known for certain; a person can pay its hosted page.
         PaymentFailed: the invoice names no amount.
-        PaymentOutcomeUnknown: as ExperimentCanceled, after a payment that may have been made.
+        PaymentOutcomeUnknown: as ExperimentCanceled or NotReady, after a payment that may have been made.
         TransientError: the order has another experiment by now.
     """
     with credentials.get_client() as client:
@@ -135,8 +135,11 @@ def read_due(
         _refuse_canceled(client, order, invoice, ledger)
     if is_invoice_paid(invoice.status):
         return None
-    if invoice.status == InvoiceStatus.VOID:
-        message = f"invoice {invoice.id} is void, and nothing is paid; ask the laboratory"
+    if is_invoice_dropped(invoice.status):
+        message = f"invoice {invoice.id} is {invoice.status}, and nothing is paid; ask the laboratory"
+        payment = ledger.state.payment
+        if payment is not None and payment.in_doubt:
+            raise PaymentOutcomeUnknown(f"{message} whether it has received the payment that was sent")
         get_run_logger().error(message)
         raise NotReady(message)
     if invoice.amount is None:

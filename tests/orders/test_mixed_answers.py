@@ -10,6 +10,7 @@ from prefect_assay.errors import (
     OrderPending,
     OutcomeUnknown,
     PartialOrder,
+    RequestRefused,
     TransientError,
 )
 from prefect_assay.orders.create import find_or_create
@@ -254,17 +255,36 @@ def test_a_draft_whose_submission_failed_is_submitted_by_the_next_execution(ledg
     assert service.creates == 1
 
 
+@pytest.mark.parametrize("trouble", [None, OrderOutcomeUnknown("the answer was lost")])
+@pytest.mark.parametrize(
+    "refusal", [Conflict("409: no", code="missing_customer"), RequestRefused("422: no", status_code=422)]
+)
 @pytest.mark.parametrize("status", [ExperimentStatus.DRAFT, ExperimentStatus.IN_REVIEW])
-def test_a_draft_that_the_service_does_not_submit_is_the_order_nevertheless(ledger, status):
-    service = OrderService()
+def test_a_draft_that_the_service_does_not_submit_is_the_order_nevertheless(ledger, status, refusal, trouble):
+    """The refusal is not the create's: its order stands, and stays reserved."""
+    service = OrderService(trouble=trouble)
     service.before_answer = lambda made: service.change(made.id, status=ExperimentStatus.DRAFT)
 
     def refuse_submission(experiment_id):
         service.change(experiment_id, status=status)
-        raise Conflict("409: no", code="missing_customer")
+        raise refusal
 
     service.experiments.submit = refuse_submission
     assert order(service, ledger, QUOTED).status == status
+    assert (ledger.state.ordered.experiment_id, ledger.state.refused) == ("id-1", 0)
+
+
+def test_a_draft_of_an_order_that_was_canceled_meanwhile_stays_one(ledger):
+    service = OrderService()
+
+    def cancel(made):
+        service.change(made.id, status=ExperimentStatus.DRAFT)
+        ledger.stop("a person", "canceled")
+
+    service.before_answer = cancel
+    service.experiments.submit = lambda _: pytest.fail("submitted")
+    assert order(service, ledger, QUOTED).status == ExperimentStatus.DRAFT
+    assert ledger.state.ordered.experiment_id == "id-1"
 
 
 def test_find_order_by_the_key_finds_what_an_answer_has_named_and_no_list_shows(ledger):

@@ -6,9 +6,14 @@ import pytest
 
 from prefect_assay.campaigns.sweep.open_money import record_check
 from prefect_assay.orders import open_money
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger.log import Sending
 from prefect_assay.orders.ledger.open_money import OpenKind, of_logs, read_logs
+from prefect_assay.orders.open_money import check_orders
 from prefect_assay.service.models.billing import Invoice
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.lab.campaign import PlayedCampaign
+from support.services.order_service import KEY, REQUEST, SPEC, OrderService, ledgers
 
 CANCELED = ("force_status", {"status": "canceled"})
 PAID, VOID = ("pay_invoice", {}), ("void_invoice", {})
@@ -58,6 +63,23 @@ def test_a_voided_bill_of_delivered_results_is_not_open_for_ever():
     campaign.ledger(campaign.keys[0]).deliver("LAB-1-1")
     assert campaign.list_open_money().open_money.items == ()
     campaign.close()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "kinds"),
+    [
+        (["canceled", "in_queue"], [OpenKind.UNSURE]),
+        (["draft"], [OpenKind.QUOTE]),
+        (["canceled"], []),
+    ],
+)
+def test_an_order_whose_answer_was_lost_is_what_the_next_look_takes_for_it(tmp_path, statuses, kinds):
+    ledger = ledgers(tmp_path).open_order("camp", KEY)
+    service = OrderService()
+    for status in statuses:
+        service.add(REQUEST.name, SPEC, status=status)
+    ledger.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
+    assert [item.kind for item in check_orders([ledger], service.client()).open_money.items] == kinds
 
 
 def test_a_status_of_this_moment_is_told_apart_from_the_one_of_the_last_look():

@@ -22,7 +22,7 @@ from prefect_assay.orders.job import Order
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.tasks.archive import _receive_packages, archive_experiment
+from prefect_assay.tasks.archive import ResultsGone, _receive_packages, archive_experiment
 
 SPEC = ExperimentSpec(experiment_type="expression", sequences={"a": SequenceValue(aa_string="MKT")})
 ORDER = Order(
@@ -123,7 +123,7 @@ def test_a_preliminary_look_without_results_hides_none_that_are_archived(tmp_pat
     credentials.answer = answer
     assert kept(credentials, tmp_path).record.version == 1, "nothing is there yet"
     assert kept(credentials, tmp_path).record.version == 2
-    with pytest.raises(TransientError, match="are released, and cannot be read yet"):
+    with pytest.raises(ResultsGone, match="shows no results of experiment e1 any more"):
         kept(credentials, tmp_path)
     assert kept(credentials, tmp_path).record.unchanged
 
@@ -286,6 +286,10 @@ def test_a_package_that_is_archived_stays_where_it_cannot_be_fetched_again(tmp_p
     assert kept_line.startswith("The data package of result r0 is the one archived before: ")
     assert absent_line.startswith("The data package of result r1 is not in the archive: ")
     assert results.deferred == (("r0", "r1") if answer.status_code == 503 else ())
+    credentials.results[0]["summary"] = [{"sequence_name": "a", "expression": 2}]
+    results = kept(credentials, tmp_path)
+    packages = sorted(path.name for path in Path(results.record.location, "packages").iterdir())
+    assert packages == ["r0.absent.json", "r1.absent.json"], "curves of what was measured before"
     credentials.files = {"/good.zip": httpx.Response(200, content=b"changed")}
     results = kept(credentials, tmp_path)
     assert Path(results.record.location, "packages", "r0.zip").read_bytes() == b"changed"

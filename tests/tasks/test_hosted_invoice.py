@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from prefect_assay.orders.ledger.log import Approved
+from prefect_assay.orders.ledger.log import Approved, Ordered
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.tasks import pay
 from support.services.order_service import ledgers
@@ -19,11 +19,16 @@ def ledger(tmp_path, monkeypatch):
     return made
 
 
-def test_what_was_accepted_on_the_page_of_its_quote_counts(tmp_path):
-    ledger = ledgers(tmp_path).open_order("camp", "0" * 20)
-    ledger.ledgers.budget.reserve(ledger.order_key, "camp", 0)
-    pay._reserve_billed(ledger, Invoice(id="inv_1", status="open", amount=90_000))
-    assert ledger.ledgers.budget.read().campaign_cents("camp") == 90_000
+@pytest.mark.parametrize("campaign_id", ["camp", "EGFR-1"])
+def test_what_was_accepted_on_the_page_of_its_quote_counts(tmp_path, campaign_id):
+    """Also in the log that a listing of all orders gives, whose folder has another spelling of the campaign's id."""
+    ledger = ledgers(tmp_path).open_order(campaign_id, "0" * 20)
+    ledger.record(lambda _: Ordered(experiment_id="exp_1"))
+    ledger.ledgers.budget.reserve(ledger.order_key, campaign_id, 0)
+    for log in (ledger, *ledger.ledgers.list_orders()):
+        pay._reserve_billed(log, Invoice(id="inv_1", status="open", amount=90_000))
+    pay._reserve_billed(log, Invoice(id="inv_1", status="open", amount=95_000))
+    assert ledger.ledgers.budget.read().campaign_cents(campaign_id) == 95_000
 
 
 @pytest.mark.parametrize(

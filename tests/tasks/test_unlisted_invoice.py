@@ -10,6 +10,7 @@ from prefect_assay.errors import (
     NotReady,
     PayByHand,
     PaymentFailed,
+    PaymentOutcomeUnknown,
     PaymentsDisabled,
     ServiceUnavailable,
     UnexpectedAnswer,
@@ -96,13 +97,18 @@ def test_once_a_payment_was_sent_its_invoice_is_known(ledger):
     assert asked == ["inv"]
 
 
-def test_a_void_invoice_is_waited_for_like_one_that_is_not_made(ledger, monkeypatch):
+@pytest.mark.parametrize("status", ["void", "uncollectible"])
+def test_a_dropped_invoice_is_waited_for_like_one_that_is_not_made(ledger, monkeypatch, status):
+    """Unless a payment was sent, whose outcome is a question."""
     monkeypatch.setattr(pay, "get_run_logger", lambda: logging.getLogger("run"))
+    service = a_service(404)
+    service.invoices.get = lambda invoice_id: Invoice(id=invoice_id, status=status, experiment_id="e1")
+    monkeypatch.setattr(pay, "_find_payable_invoice", lambda *_: service.invoices.get("inv"))
+    with pytest.raises(NotReady, match=f"invoice inv is {status}, and nothing is paid"):
+        due(service, ledger)
     sent = an_attempt(invoice_id="inv", experiment_id="e1", amount_cents=21_900)
     assert PaymentLedger(ledger).begin(sent, previous=None)
-    service = a_service(404)
-    service.invoices.get = lambda invoice_id: Invoice(id=invoice_id, status="void", experiment_id="e1")
-    with pytest.raises(NotReady, match="invoice inv is void, and nothing is paid"):
+    with pytest.raises(PaymentOutcomeUnknown, match=f"invoice inv is {status}, and nothing is paid"):
         due(service, ledger)
 
 

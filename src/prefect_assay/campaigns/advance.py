@@ -76,7 +76,7 @@ from prefect_assay.service.models.vocabulary import (
     ResultsStatus,
 )
 from prefect_assay.service.words import many
-from prefect_assay.tasks.archive import archive_experiment, retrieve_results
+from prefect_assay.tasks.archive import ResultsGone, archive_experiment, retrieve_results
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import find_order, order_experiment, recheck_order
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
@@ -596,16 +596,22 @@ class _OrderActions:
             update={"status": row.status, "results_status": row.results_status, "code": row.code}
         )
         received = retrieve_results(self.credentials, order.experiment_id)
-        kept = archive_experiment(
-            self.credentials,
-            self.order.setup.archive,
-            experiment,
-            campaign_id=self.order.plan.campaign_id,
-            order=order,
-            payment=seen.payment,
-            spec=self.order.spec,
-            received=received,
-        )
+        try:
+            kept = archive_experiment(
+                self.credentials,
+                self.order.setup.archive,
+                experiment,
+                campaign_id=self.order.plan.campaign_id,
+                order=order,
+                payment=seen.payment,
+                spec=self.order.spec,
+                received=received,
+            )
+        except ResultsGone as error:
+            if self.is_patient():
+                raise
+            get_run_logger().error("%s", error)
+            return seen.add(retrieved=True)
         facts.report_version(experiment, kept, news=not kept.record.unchanged)
         complete = experiment.reported == ResultsStatus.ALL
         if complete and (kept.deferred or kept.unread) and self.is_patient():

@@ -319,13 +319,15 @@ class _Ordering:
         """
         if created.status != ExperimentStatus.DRAFT or not self.request.skip_draft:
             return created
+        if self.ledger.read().stopped is not None:
+            return created  # canceled meanwhile: the draft stays one
         refusal: AssayError | None = None
         try:
             self.api.experiments.submit(created.id)
-        except (Conflict, OutcomeUnknown) as error:
+        except (Conflict, RequestRefused, OutcomeUnknown) as error:
             refusal = error
         record = self.api.experiments.get(created.id)
-        is_final = isinstance(refusal, Conflict) and refusal.code not in _SUBMIT_LATER
+        is_final = isinstance(refusal, Conflict | RequestRefused) and refusal.code not in _SUBMIT_LATER
         if record.status == ExperimentStatus.DRAFT and not is_final:
             why = refusal.message if refusal is not None else "it was submitted, and does not show it yet"
             raise TransientError(

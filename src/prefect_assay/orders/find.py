@@ -92,7 +92,7 @@ def find_carriers(
                 record = api.experiments.get(experiment_id)
                 if carries_key(record.name, key):
                     candidates.append(Found(record, evidence(spec, record)))
-    return sorted(candidates, key=lambda one: _rank_seniority(one.row))
+    return sorted(candidates, key=lambda one: rank_seniority(one.row))
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ def recheck_order(api: AssayClient, spec: ExperimentSpec, ledger: OrderLedger) -
     doubtful = [one for one in others if not one.evidence.proves_identity(spec)]
     if doubtful:
         raise ask_which_order(ledger.order_key, [Found(known, evidence(spec, known)), *doubtful])
-    experiments = sorted((known, *(one.row for one in others)), key=_rank_seniority)
+    experiments = sorted((known, *(one.row for one in others)), key=rank_seniority)
     first = experiments[0]
     if first.id != current and first.id not in state.surplus:
         ledger.record(
@@ -331,7 +331,7 @@ def record_surplus(ledger: OrderLedger, experiment_ids: Iterable[str]) -> None:
         ledger.record(decide)
 
 
-def _rank_seniority(experiment: ExperimentSummary) -> tuple[bool, bool, datetime, str, str]:
+def rank_seniority(experiment: ExperimentSummary) -> tuple[bool, bool, datetime, str, str]:
     """Paid or confirmed experiments first, then the older; codes are numbered (contract 2.1) and decide a tie.
 
     Those that are inactive come last: they commit nothing any more.

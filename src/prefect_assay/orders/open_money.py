@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from prefect_assay.errors import AssayError, NotFound, NotReady, TransientError
+from prefect_assay.orders.find import rank_seniority
 from prefect_assay.orders.identity import search_token
 from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.open_money import OpenItem, OpenKind, OpenMoney, is_closed, item_of
@@ -49,6 +50,7 @@ _NOT_SHOWN: Final = (
     "an order was sent, its answer was lost, and the service shows no experiment of it: start the campaign again, which "
     "looks again before it orders"
 )
+_SUBMITTED_LATER: Final = "it is a draft, which the next look of its campaign submits"
 _ENDED: Final[Mapping[str | None, str]] = {
     ExperimentStatus.DRAFT: "its quote was rejected or withdrawn",
     ExperimentStatus.CANCELED: "the experiment was canceled",
@@ -153,8 +155,8 @@ class _Service:
         rows = [
             row for row in self.api.experiments.iterate(search=token) if token in (row.name or "").split()
         ]
-        oldest = min(rows, key=lambda row: (row.created_at, row.code), default=None)
-        return self.api.experiments.get(oldest.id) if oldest else None
+        senior = min(rows, key=rank_seniority, default=None)
+        return self.api.experiments.get(senior.id) if senior else None
 
     def list_surplus(self, ledger: OrderLedger) -> Iterable[OpenItem]:
         """Experiments with the order's key that are not the order, and have a bill."""
@@ -255,17 +257,16 @@ class _Service:
         self, ledger: OrderLedger, experiment: Experiment, invoice: Invoice | None
     ) -> OrderCheck:
         """No invoice can be paid: a quote waits, came to nothing, or the laboratory works without an invoice."""
-        if ended := _ENDED.get(experiment.status):
+        is_new = experiment.status == ExperimentStatus.DRAFT and ledger.state.ordered is None
+        if not is_new and (ended := _ENDED.get(experiment.status)):
             return OrderCheck(ledger, None, ended=ended)
-        if not is_before_acceptance(experiment.status):
+        if not is_new and not is_before_acceptance(experiment.status):
             return self._describe_unsure(ledger, experiment, invoice, _describe_stage(experiment))
         try:
             quote = self.api.experiments.get_quote(experiment.id)
         except NotReady:
-            return OrderCheck(
-                ledger,
-                self._make_item(ledger, experiment, OpenKind.QUOTE, None, "the laboratory prepares it"),
-            )
+            remark = _SUBMITTED_LATER if is_new else "the laboratory prepares it"
+            return OrderCheck(ledger, self._make_item(ledger, experiment, OpenKind.QUOTE, None, remark))
         rejected = is_quote_rejected(quote.status)
         now = self.now or self.api.service_time  # this machine's clock may be wrong
         expired = now is not None and quote.expires_at is not None and quote.expires_at <= now

@@ -87,6 +87,14 @@ def test_a_new_order_finds_out_that_an_older_budget_lacks_those_before_it(archiv
     assert new.ledgers.budget.read().campaign_cents("c") == 100_001
 
 
+def test_a_damaged_log_stops_no_other_order_of_its_campaign(archive):
+    archive.send("k1")
+    next(archive.folder.glob("**/k1/*1.json")).write_text("damaged")
+    with pytest.raises(ConfigurationError, match="damaged"):
+        archive.order("k1").read()
+    archive.order("k2").require_agreement()
+
+
 @pytest.mark.parametrize("action", [SENDING, Confirming(amount_cents=5)])
 def test_a_kill_between_any_two_writes_is_no_contradiction(archive, action, monkeypatch):
     """The budget is written before the record, and the record is noted in it afterwards."""

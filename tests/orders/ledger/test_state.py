@@ -181,6 +181,12 @@ def test_a_withdrawn_quote_can_be_followed_by_another_one():
     assert withdrawn.next(Confirming(amount_cents=2)).confirmed
 
 
+def test_an_acceptance_of_before_does_not_answer_a_later_confirmation():
+    accepted = folded(sending(), Accepted(experiment_id="exp_1"), ORDERED)
+    assert accepted.accepted is not None
+    assert accepted.next(Confirming(amount_cents=1)).accepted is None
+
+
 @pytest.mark.parametrize(
     ("before", "record"),
     [

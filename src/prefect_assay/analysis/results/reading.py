@@ -44,7 +44,7 @@ def read_results(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tupl
         result = listed_result
         if row.get("id") is None:
             result = result.model_copy(update={"id": f"row-{len(results) + 1}"})
-        if not any(_is_same_result(result, one) for one in of_id.get(result.id, ())):
+        if not any(is_same_result(result, one) for one in of_id.get(result.id, ())):
             of_id.setdefault(result.id, []).append(result)
             result_id = next(one for one in _make_ids(result.id) if one not in results)
             results[result_id] = result.model_copy(update={"id": result_id})
@@ -116,7 +116,7 @@ def _read_result(row: Any) -> Result | None:
         return None
 
 
-def _is_same_result(one: Result, other: Result) -> bool:
+def is_same_result(one: Result, other: Result) -> bool:
     """One result on two pages; the link to its package may have been signed again."""
     first, second = (
         (result.result_type, result.summary, (result.data_package_url or "").partition("?")[0])

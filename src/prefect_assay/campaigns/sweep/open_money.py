@@ -15,7 +15,7 @@ from prefect_assay.campaigns.sweep.saved_blocks import saved_accounts, saved_arc
 from prefect_assay.errors import AssayError
 from prefect_assay.orders.billing import withdraw_order
 from prefect_assay.orders.ledger import Ledgers, PaymentLedger, known_archive_id
-from prefect_assay.orders.ledger.open_money import OpenMoney, merge_open_money, of_logs, read_logs
+from prefect_assay.orders.ledger.open_money import OpenKind, OpenMoney, merge_open_money, of_logs, read_logs
 from prefect_assay.orders.open_money import OrderCheck, OrderChecks, check_orders
 from prefect_assay.orders.payments.interfaces import normalize_address
 
@@ -49,11 +49,14 @@ def record_check(check: OrderCheck) -> None:
     if check.ledger.state.ordered is None:
         return  # a run of its campaign decides which experiment it is
     invoice = check.invoice
-    if invoice is not None and (check.is_paid or check.is_due):
+    is_to_pay = (
+        check.item is not None and check.item.kind is OpenKind.TO_PAY
+    )  # the bill of a canceled one is not
+    if invoice is not None and (check.is_paid or is_to_pay):
         check.ledger.reserve_billed(invoice.amount or 0)
     if check.is_paid and invoice is not None:
         PaymentLedger(check.ledger).record_paid(invoice.id, invoice.amount)
-    elif check.is_due and invoice is not None:
+    elif is_to_pay and invoice is not None:
         check.ledger.saw_invoice(invoice.id, invoice.amount)
     elif check.ended is not None:
         withdraw_order(check.ledger, check.ended)

@@ -4,7 +4,6 @@ Before each action, its record's id is noted in the budget. So a log that has lo
 the reservation, are both found out before more money moves.
 """
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from prefect_assay.orders.ledger.budget import Reservation
@@ -56,18 +55,13 @@ def contradicting_orders(ledger: "OrderLedger") -> tuple["OrderLedger", ...]:
     reservation = state.reservations.get(ledger.order_key)
     if reservation is not None and reservation.action not in {"", *ledger.actions}:
         return (ledger,)
-    others: Iterable[OrderLedger] = (ledger,)
-    if not state.last:
-        others = ledgers.list_orders()
-    elif ledger.campaign_id not in ledgers.compared:
-        others = ledgers.list_orders(ledger.campaign_id)
     lost = []
-    for other in others:
+    for other in ledgers.list_orders(ledger.campaign_id if state.last else None):
+        if other.order_key in state.reservations:
+            continue  # a damaged log of another order stops only that order
         other.read()
         if other.actions and other.order_key not in ledgers.budget.read().reservations:
             lost.append(other)
-    if not lost:
-        ledgers.compared.add(ledger.campaign_id)
     return tuple(lost)
 
 

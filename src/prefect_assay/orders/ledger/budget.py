@@ -240,9 +240,7 @@ def _apply_record(state: BudgetState, record: BudgetRecord) -> BudgetState:
 
 
 def _make_checkpoint(state: BudgetState) -> Checkpoint:
-    """A checkpoint without released reservations. None is left out for its age, which is a matter of clocks."""
-    kept = tuple(r for r in state.reservations.values() if r.cents or r.paid_at or r.action)
-    return Checkpoint(reservations=kept, caps=state.caps)
+    return Checkpoint(reservations=tuple(state.reservations.values()), caps=state.caps)
 
 
 def _check_cap(name: str, words: str, reservation: Reservation, total: int, cap: int) -> None:

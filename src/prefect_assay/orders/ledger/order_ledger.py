@@ -169,10 +169,14 @@ class OrderLedger:
         A quote that a person has accepted on its page was never reserved.
         """
         known = self.ledgers.budget.read().reservations.get(self.order_key)
+        planned = self.read().planned
         if known is None and self.actions:
             return  # the budget has lost this order: `require_agreement` asks about it
         if cents > (known.cents if known else 0):
-            self.ledgers.budget.reserve(self.order_key, self.campaign_id, cents)
+            campaign_id = (
+                planned.campaign_id if planned else self.campaign_id
+            )  # a listed log has its folder's name
+            self.ledgers.budget.reserve(self.order_key, campaign_id, cents)
 
     def deliver(self, experiment_code: str) -> None:
         """Record that all results are archived, once."""
@@ -339,7 +343,6 @@ class Ledgers:
         self.log = log or _hash_text(account)
         self.folder = join_key(self._root, self.log)
         self.budget = Budget(store, join_key(self.folder, _BUDGET))
-        self.compared: set[str] = set()  # campaigns whose orders the budget was seen to have
 
     def list_owners(self) -> list[Bound]:
         """What the archive has recorded of the services' addresses, oldest first."""

@@ -218,7 +218,8 @@ class _Placed(_State, frozen=True):
             case Surplus() if record.experiment_id != self.ordered.experiment_id:
                 return self._keep_state(record)
             case Confirming() if not self.stopped:
-                return self._move_to(type(self), confirmed=True)
+                # An acceptance of before is not its answer.
+                return self._move_to(type(self), confirmed=True, accepted=None)
             case Settled():
                 return self._mark_paid(record)
             case Planned() | Sending() | Refused() | Ordered() | Surplus() | Withdrawn():
