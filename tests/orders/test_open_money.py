@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.campaigns.sweep.open_money import record_check
+from prefect_assay.errors import NotReady
 from prefect_assay.orders import open_money
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger.log import Sending
@@ -73,13 +74,21 @@ def test_a_voided_bill_of_delivered_results_is_not_open_for_ever():
         (["canceled"], []),
     ],
 )
-def test_an_order_whose_answer_was_lost_is_what_the_next_look_takes_for_it(tmp_path, statuses, kinds):
+def test_an_order_whose_answer_was_lost_is_what_the_next_look_takes_for_it(
+    tmp_path, monkeypatch, statuses, kinds
+):
     ledger = ledgers(tmp_path).open_order("camp", KEY)
     service = OrderService()
     for status in statuses:
         service.add(REQUEST.name, SPEC, status=status)
     ledger.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
-    assert [item.kind for item in check_orders([ledger], service.client()).open_money.items] == kinds
+    client = service.client()
+    monkeypatch.setattr(client.experiments, "get_quote", lambda _: raise_error(NotReady("404")))
+    assert [item.kind for item in check_orders([ledger], client).open_money.items] == kinds
+
+
+def raise_error(error):
+    raise error
 
 
 def test_a_status_of_this_moment_is_told_apart_from_the_one_of_the_last_look():
