@@ -25,10 +25,6 @@ THERMO: Final = {"experiment_type": "thermostability", "method": None, "target_i
 BINNING: Final = {"experiment_type": "epitope_binning", "method": None, "sequences": FOUR}
 DOUBLE: Final = [{"name": "a", "aa_string": "MKV"}, {"name": "b", "aa_string": "mkv"}]
 _AMINO: Final = "ACDEFGHIKLMNPQRSTVWY"
-_INCOMPLETE: Final = (
-    *({"type": "ScFv"}, {"type": "scfv", "VH": "E"}, {"type": "sc_fv", "VL": "D", "VH": ""}, {"type": "FAB"}),
-    *({"type": "fab", "framework_regions": regions} for regions in ({"ch": "x"}, {"ch": "x", "cl": ""}, "x")),
-)
 _TAGGED: Final = {"aa_string": "MKV", "metadata": {"tag_location": "N"}}
 
 
@@ -98,7 +94,6 @@ ROWS: Final[tuple[Row, ...]] = (
     *_specs("8.binning", "sequences", *(BINNING | {"sequences": many(count)} for count in (5, 27)), sides="cl"),
     *_specs("2.3.letters 7.422.letters", "sequences", *({"sequences": {"a": text}} for text in ("MKX", "M1", "MKV*", "MK V", "MKV:", "", "MK\u017f")), status=422),
     *_specs("2.3.duplicates 7.400.duplicate", "sequences", {"sequences": {"a": "MKV", "b": "mkv"}}, {"sequences": {"a": _TAGGED, "b": _TAGGED}}, sides="cl"),
-    *_specs("2.3.chains", "metadata", *({"sequences": {"a": {"aa_string": "MKV", "metadata": metadata}}} for metadata in _INCOMPLETE), sides="cl"),
     # Creating (contract 4.2 and 8).
     *_rows("4.2.create.fields", _CREATE, "name", {"name": ""}),
     *_rows("4.2.create.fields", _CREATE, "experiment_spec", {"experiment_spec": None}),

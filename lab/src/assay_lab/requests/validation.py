@@ -32,7 +32,6 @@ _LIMITS: Final = frozenset(
 _LETTERS: Final = AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}
 _PRIVATE_SUFFIXES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 _FAB: Final = "fab"
-_SCFV: Final = frozenset({"scfv", "sc_fv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +107,6 @@ class Entry:
     def kind(self) -> str:
         """The type of the molecule in lower case."""
         return str(self._metadata("type") or "").lower()
-
-    @property
-    def lacks(self) -> str | None:
-        """What the type needs and the metadata lacks (service-shapes, Sequences); None if it is complete."""
-        if self.kind in _SCFV and not (self._metadata("VH") and self._metadata("VL")):
-            return "ScFv needs VH and VL"
-        constant = self._metadata("framework_regions")
-        if self.kind == _FAB and not (
-            isinstance(constant, dict) and constant.get("ch") and constant.get("cl")
-        ):
-            return "FAB needs framework_regions.ch and .cl"
-        return None
 
     @property
     def duplicate_key(self) -> tuple[str, str] | None:

@@ -22,7 +22,6 @@ from prefect_assay.service.models.vocabulary import (
 
 # service-shapes, Sequences: `metadata.type`, compared in lower case
 _FAB: Final = "fab"
-_SCFV: Final = frozenset({"scfv", "sc_fv"})
 QUOTED_MAX: Final = 80
 
 
@@ -47,7 +46,6 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
         *_fields(spec),
         *_json("parameters", spec.parameters),
         *_count(spec),
-        *_chains(spec),
         *check_sequences(list(spec.sequences.items())),
     )
 
@@ -132,18 +130,6 @@ def _count(spec: ExperimentSpec) -> Iterator[str]:
             f"sequences: {count}; {spec.experiment_type} takes {counts.least} to {counts.most} "
             f"in multiples of {counts.step}"
         )
-
-
-def _chains(spec: ExperimentSpec) -> Iterator[str]:
-    """What an ordered ScFv and a Fab need (service-shapes, Sequences)."""
-    for name, value in spec.sequences.items():
-        metadata = value.metadata or {}
-        kind, place = _type_of(metadata), f"sequences[{quoted(name)}].metadata"
-        if kind in _SCFV and not (metadata.get("VH") and metadata.get("VL")):
-            yield f"{place}: the type ScFv needs VH and VL"
-        constant = metadata.get("framework_regions")
-        if kind == _FAB and not (isinstance(constant, dict) and constant.get("ch") and constant.get("cl")):
-            yield f"{place}: the type FAB needs framework_regions with ch and cl"
 
 
 def _sequences(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
