@@ -32,7 +32,7 @@ FINE = [
     *(binning(28), spec(n_replicates=1), spec(n_replicates=5), spec(antigen_concentrations=[0.0, 10.5])),
     spec(sequences={"a": "mkv:GHI", "b": "ACDEFGHIKLMNPQRSTVWY"}),
     spec(sequences={end: {"aa_string": "MKV", "control": True, "metadata": {"tag_location": end}} for end in "NC"}),
-    # Heavy and light chain, joined by the colon, are a Fab (2.3) whatever the metadata says.
+    # Heavy and light chain, joined by the colon, are a Fab (2.3) unless the type is another.
     *(spec(sequences={"a": "MKV:GHI", "b": other}) for other in ("mkv:ghi", FAB, {**FAB, "metadata": {"type": "IgG"}})),
     spec(sequences={"a": FAB, "b": FAB}),
     # The contract names `type` and `tag_location`, and limits the values of neither.

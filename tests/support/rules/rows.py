@@ -26,6 +26,7 @@ BINNING: Final = {"experiment_type": "epitope_binning", "method": None, "sequenc
 DOUBLE: Final = [{"name": "a", "aa_string": "MKV"}, {"name": "b", "aa_string": "mkv"}]
 _AMINO: Final = "ACDEFGHIKLMNPQRSTVWY"
 _TAGGED: Final = {"aa_string": "MKV", "metadata": {"tag_location": "N"}}
+_TYPED: Final = {"aa_string": "MKV:GHI", "metadata": {"type": "IgG"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ ROWS: Final[tuple[Row, ...]] = (
     *_specs("8.binning", "sequences", *(BINNING | {"sequences": many(count)} for count in (1, 3, 29, 32))),
     *_specs("8.binning", "sequences", *(BINNING | {"sequences": many(count)} for count in (5, 27)), sides="cl"),
     *_specs("2.3.letters 7.422.letters", "sequences", *({"sequences": {"a": text}} for text in ("MKX", "M1", "MKV*", "MK V", "MKV:", "", "MK\u017f")), status=422),
-    *_specs("2.3.duplicates 7.400.duplicate", "sequences", {"sequences": {"a": "MKV", "b": "mkv"}}, {"sequences": {"a": _TAGGED, "b": _TAGGED}}, sides="cl"),
+    *_specs("2.3.duplicates 7.400.duplicate", "sequences", {"sequences": {"a": "MKV", "b": "mkv"}}, {"sequences": {"a": _TAGGED, "b": _TAGGED}}, {"sequences": {"a": _TYPED, "b": _TYPED}}, sides="cl"),
     # Creating (contract 4.2 and 8).
     *_rows("4.2.create.fields", _CREATE, "name", {"name": ""}),
     *_rows("4.2.create.fields", _CREATE, "experiment_spec", {"experiment_spec": None}),

@@ -112,9 +112,9 @@ class Entry:
     def duplicate_key(self) -> tuple[str, str] | None:
         """Normalized residues and tag location; None for a Fab, which is exempt (contract 2.3).
 
-        Its type says that it is one, or the colon between its chains.
+        Its type says that it is one; without a type, the colon between its chains does.
         """
-        if CHAIN_SEPARATOR in self.aa_string or self.kind == _FAB:
+        if self.kind == _FAB or (not self.kind and CHAIN_SEPARATOR in self.aa_string):
             return None
         return self.aa_string.upper(), str(self._metadata("tag_location") or "").upper()
 

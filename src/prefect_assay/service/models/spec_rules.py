@@ -181,16 +181,13 @@ def _duplicates(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
 
 
 def _identity(value: NamedResidues) -> tuple[str, str] | None:
-    """What two sequences must not share; None for a Fab, which its type or its several chains show."""
+    """What two sequences must not share; None for a Fab, which its type shows, or without a type its several chains."""
     metadata = value.metadata if isinstance(value.metadata, dict) else {}
-    is_fab = _type_of(metadata) == _FAB or CHAIN_SEPARATOR in value.aa_string
+    kind = str(metadata.get("type") or "").lower()
+    is_fab = kind == _FAB or (not kind and CHAIN_SEPARATOR in value.aa_string)
     if is_fab or not value.aa_string:
         return None
     return value.aa_string.upper(), str(metadata.get("tag_location") or "").upper()
-
-
-def _type_of(metadata: Mapping[str, Any]) -> str:
-    return str(metadata.get("type") or "").lower()
 
 
 def quoted(value: str) -> str:
