@@ -31,6 +31,8 @@ _LIMITS: Final = frozenset(
 # Compared without upper-casing, which turns some letters outside ASCII into amino acids.
 _LETTERS: Final = AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}
 _PRIVATE_SUFFIXES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
+# The last label of an address in one of its old spellings, such as 127.1 or 0x7f000001.
+_NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _FAB: Final = "fab"
 
 
@@ -236,7 +238,12 @@ def is_private(host: str) -> bool:
     address = read_address(host)
     if address is not None:
         return not address.is_global or address.is_multicast
-    return "." not in host or host.endswith(_PRIVATE_SUFFIXES)
+    return not is_old_number(host) and ("." not in host or host.endswith(_PRIVATE_SUFFIXES))
+
+
+def is_old_number(host: str) -> bool:
+    """Whether a host is an IPv4 address in a spelling that `read_address` does not read."""
+    return _NUMERIC.fullmatch(host.rpartition(".")[2]) is not None
 
 
 def read_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
