@@ -34,7 +34,7 @@ LISTING: Final = Listing(
         "experiment_spec": Column("shown_spec", "json"),
     },
     search=("name", "code"),
-    plain=("status", "state", "experiment_type"),
+    plain=("status", "state", "experiment_type", "created_at"),
 )
 
 # contract 4.2, rules for PATCH

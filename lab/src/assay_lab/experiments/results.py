@@ -30,7 +30,7 @@ LISTING: Final = Listing(
         "created_at": Column("created_at", "timestamp"),
     },
     search=("title",),
-    plain=("experiment_id", "result_type"),
+    plain=("experiment_id", "result_type", "created_at"),
 )
 IN_ORDER: Final = replace(LISTING, plain=(), order="position, results.seq")
 
