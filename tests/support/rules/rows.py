@@ -25,6 +25,8 @@ THERMO: Final = {"experiment_type": "thermostability", "method": None, "target_i
 BINNING: Final = {"experiment_type": "epitope_binning", "method": None, "sequences": FOUR}
 DOUBLE: Final = [{"name": "a", "aa_string": "MKV"}, {"name": "b", "aa_string": "mkv"}]
 _AMINO: Final = "ACDEFGHIKLMNPQRSTVWY"
+# Contract 1: RFC 3339, which a reader of datetimes may take loosely.
+_NO_TIMES: Final = ("2099-01-01", "2099-01-01 00:00:00Z", "2099-01-01T00:00:00", "4070908800", 4070908800)
 _TAGGED: Final = {"aa_string": "MKV", "metadata": {"tag_location": "N"}}
 _TYPED: Final = {"aa_string": "MKV:GHI", "metadata": {"type": "IgG"}}
 
@@ -138,6 +140,8 @@ ROWS: Final[tuple[Row, ...]] = (
     *_rows("4.6.attenuate.fields", "tokens.attenuate", "payment_policy", {"attenuation": {"payment_policy": ["cash"]}}, sides="dl"),
     *_rows("4.6.attenuate.fields", "tokens.attenuate", "read_only", {"attenuation": {"read_only": "yes"}}, sides="dl"),
     *_rows("4.6.attenuate.fields", "tokens.attenuate", "expires_at", {"attenuation": {"expires_at": "soon"}}),
+    *_rows("4.6.attenuate.fields", "tokens.attenuate", "expires_at", *({"attenuation": {"expires_at": text}} for text in _NO_TIMES), sides="dl"),
+    *_rows("4.6.attenuate.fields", "tokens.attenuate", "expires_at", {"attenuation": {"expires_at": "2099-01-01T00:00Z"}}, sides="l"),
     *_rows("4.6.attenuate.fields", "tokens.attenuate", "expires_at", {"attenuation": {"expires_at": "2020-01-01T00:00:00Z"}}, sides="cl"),
     *_rows("4.6.attenuate.fields", "tokens.attenuate", "allowed_everything", {"attenuation": {"allowed_everything": True}}),
     *_rows("4.6.attenuate.fields", "tokens.attenuate", "name", {"name": ""}),
@@ -145,6 +149,7 @@ ROWS: Final[tuple[Row, ...]] = (
     *_rows("4.6.attenuate.fields", "tokens.attenuate", "attenuated_parent_token_id", {"attenuated_parent_token_id": "y"}),
     *_rows("4.6.mint.type", "partners.mint_token", "org", {"org": None}, {"org": {"type": "old_org"}}, {"org": {"type": "existing_org", "id": "x"}}, {"org": {"type": "new_org", "name": ""}}),
     *_rows("4.6.mint.type", "partners.mint_token", "email", {"user": {"email": "nobody"}}, {"user": {}}),
+    *_rows("4.6.mint.type", "partners.mint_token", "expires_at", *({"expires_at": text} for text in _NO_TIMES), sides="dl"),
     *_rows("4.6.mint.type", "partners.mint_token", "expires_at", {"expires_at": "2020-01-01T00:00:00Z"}, sides="cl"),
     *_rows("4.6.mint.type", "partners.mint_token", "role", {"role": "partner"}, sides="dl"),
     # Webhooks of the organization, custom targets and feedback (published shapes).
