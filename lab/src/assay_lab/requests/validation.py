@@ -51,7 +51,7 @@ def refuse_violations(violations: Iterable[Violation]) -> None:
     problems = list(violations)
     if problems:
         statuses = {violation.status for violation in problems}
-        status = next(status for status in (400, 422, 404, 403) if status in statuses)
+        status = next(status for status in (400, 422, 404) if status in statuses)
         code = next((violation.code for violation in problems if violation.code), None)
         raise Refusal.of_all(status, [violation.text for violation in problems], code=code)
 
