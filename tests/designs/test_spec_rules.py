@@ -72,7 +72,7 @@ def pair(first, second, residues="MKT"):
     )
 
 
-FAB = {"type": "FAB", "framework_regions": {"ch": "CH1", "cl": "kappa"}}
+FAB = {"type": "FAB"}
 
 
 @pytest.mark.parametrize(

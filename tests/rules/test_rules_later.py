@@ -78,7 +78,7 @@ def test_an_empty_change_is_fine(org):
 def test_quote_and_invoice_come_one_after_the_other(org):
     experiment_id = org.made()["experiment_id"]
     path = f"/experiments/{experiment_id}"
-    submit, confirm = f"POST /api/v1{path}/submit", f"POST /api/v1{path}/quote/confirm"
+    submit, confirm = f"POST {path}/submit", f"POST {path}/quote/confirm"
 
     def waits(next_call=None):
         if next_call:

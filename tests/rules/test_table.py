@@ -21,9 +21,10 @@ LISTS = [
     for operation in OPERATIONS.values()
     if "limit" in {part["name"] for part in operation.parameters} and "{" not in operation.path
 ]
-FAB = {"aa_string": "MKV:GHI", "metadata": {"type": "FAB", "framework_regions": {"ch": "x", "cl": "y"}}}
+FAB = {"aa_string": "MKV:GHI", "metadata": {"type": "Fab"}}
 METADATA = [
-    *({"type": "VHH"}, {"type": "IgG"}, {"type": "sc_fv", "VH": "E", "VL": "D"}, {"type": ["nanobody"]}),
+    *({"type": kind} for kind in ("VHH", "IgG", "sc_fv", "FAB", ["nanobody"])),
+    {"type": "ScFv", "VH": "E"},
     *({"tag_location": "N-terminal"}, {"tag_location": 3}),
 ]
 FINE = [
@@ -31,8 +32,9 @@ FINE = [
     *(binning(28), spec(n_replicates=1), spec(n_replicates=5), spec(antigen_concentrations=[0.0, 10.5])),
     spec(sequences={"a": "mkv:GHI", "b": "ACDEFGHIKLMNPQRSTVWY"}),
     spec(sequences={end: {"aa_string": "MKV", "control": True, "metadata": {"tag_location": end}} for end in "NC"}),
-    # Heavy and light chain, joined by the colon, are a Fab (2.3) whatever the metadata says.
+    # Heavy and light chain, joined by the colon, are a Fab (2.3) unless the type is another.
     *(spec(sequences={"a": "MKV:GHI", "b": other}) for other in ("mkv:ghi", FAB, {**FAB, "metadata": {"type": "IgG"}})),
+    spec(sequences={"a": FAB, "b": FAB}),
     # The contract names `type` and `tag_location`, and limits the values of neither.
     *(spec(sequences={"a": {"aa_string": "MKV", "metadata": metadata}}) for metadata in METADATA),
 ]  # fmt: skip

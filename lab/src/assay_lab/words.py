@@ -40,23 +40,21 @@ class WireWords:
 
     def to_wire(self, body: Any) -> Any:
         """A body with the neutral names of fields in this deployment's spelling."""
-        return _respell_value(body, NEUTRAL_PROVIDER, self.provider)
+        return body if self.provider == NEUTRAL_PROVIDER else _respell_value(body, self.provider)
 
 
-def _respell_value(value: Any, old: str, new: str) -> Any:
-    if old == new:
-        return value
+def _respell_value(value: Any, provider: str) -> Any:
     if isinstance(value, list):
-        return [_respell_value(item, old, new) for item in value]
+        return [_respell_value(item, provider) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        _respell_name(name, old, new): item if name in _USERS_OWN else _respell_value(item, old, new)
+        _respell_name(name, provider): item if name in _USERS_OWN else _respell_value(item, provider)
         for name, item in value.items()
     }
 
 
-def _respell_name(name: Any, old: str, new: str) -> Any:
-    if isinstance(name, str) and name.startswith(f"{old}_"):
-        return new + name[len(old) :]
+def _respell_name(name: Any, provider: str) -> Any:
+    if isinstance(name, str) and name.startswith(f"{NEUTRAL_PROVIDER}_"):
+        return provider + name.removeprefix(NEUTRAL_PROVIDER)
     return name

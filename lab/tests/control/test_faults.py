@@ -119,6 +119,18 @@ def test_an_order_is_broken_before_a_clock_looks_at_it(monkeypatch, action):
 
 
 @pytest.mark.parametrize("action", ["post_invoice_failure", "partial_create"])
+def test_calls_about_an_invoice_are_no_orders(lab, action):
+    experiment_id = lab.order(auto_accept_quote=True).json()["experiment_id"]
+    (row,) = lab.api("GET", "/invoices").json()["items"]
+    number = lab.fault(action)
+    paths = (f"/invoices/{row['id']}", f"/experiments/{experiment_id}/invoice", "/invoices")
+    answers = [lab.api("GET", path) for path in paths] + [lab.api("POST", f"/invoices/{row['id']}/pay")]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert lab.used(number) == 0
+    assert lab.api("GET", "/invoices").json()["items"] == [row]
+
+
+@pytest.mark.parametrize("action", ["post_invoice_failure", "partial_create"])
 def test_a_broken_confirmation_can_be_repeated(lab, action):
     # contract 4.2, create rules 5 and 6
     experiment_id = lab.order(skip_draft=True).json()["experiment_id"]

@@ -233,6 +233,16 @@ def test_the_mirrored_signature_is_refused():
     assert result.reason == "invalid_exact_evm_payload_signature"
 
 
+@pytest.mark.parametrize("shift", [-27, 8, 100])
+def test_a_recovery_byte_that_contracts_refuse_is_refused(shift):
+    payment = signed(terms_of())
+    *raw, recovery = bytes.fromhex(payment["payload"]["signature"][2:])
+    assert recovery in (27, 28)
+    changed = bytes([*raw, recovery + shift])
+    result = answer(replaced(payment, ["payload", "signature"], "0x" + changed.hex()))
+    assert result.reason == "invalid_exact_evm_payload_signature"
+
+
 def test_it_expires_with_the_wall_clock():
     payment = signed(terms_of())
     # Facilitators ask for six seconds more, to settle in.

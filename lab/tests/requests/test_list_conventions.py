@@ -74,6 +74,18 @@ def test_created_at_filters(core, path):
     assert get(core, path, filter=f"and(gte(created_at,{start}),lt(created_at,{later}))")["total"] == total
 
 
+@pytest.mark.parametrize("path", ["/experiments", "/results", "/quotes"])
+def test_created_at_alone_is_an_equality(core, path):
+    # contract 4.2: a filter by created_at; contract 4.5: =
+    with core.lab.store.transaction() as db:
+        (stamp, *_) = db.column(f"SELECT created_at FROM {path.removeprefix('/')} ORDER BY seq DESC")
+    rows = get(core, path, created_at=stamp)
+    assert rows["total"] >= 1
+    assert rows == get(core, path, **{"equ(created_at)": stamp})
+    assert get(core, path, created_at="2026-01-01")["total"] == 0
+    assert refusal(core, "GET", path, query={"created_at": "soon"}).status == 400
+
+
 def test_both_spellings_of_a_status_are_read(core):
     for key in ("status", "state"):
         assert names(core, **{key: "done"}) == names(core, **{key: "Done"}) == ["ordered"]

@@ -38,7 +38,8 @@ def test_http_webhooks_need_the_flag_and_a_private_host(core):
     lenient = lab_core(allow_http_webhooks=True)
     for url in (*private, "https://example.org/x"):
         assert order(lenient, webhook_url=url).status == 201
-    for url in ("http://example.org/x", "http://127.0.0.1.example.org/x", "http://8.8.8.8/x"):
+    numbers = ("http://134744072/x", "http://0x08080808/x", "http://010.010.010.010/x")
+    for url in (*numbers, "http://example.org/x", "http://127.0.0.1.example.org/x", "http://8.8.8.8/x"):
         assert create(lenient, spec(), webhook_url=url).status == 400
     lenient.close()
     for url in private:

@@ -43,6 +43,7 @@ def http(core):
 def test_nothing_is_answered(http, foreign, status, method, path):
     answer = http.request(method, path, headers=foreign, content="{}")
     assert answer.status_code == status
+    assert answer.headers.get_list("x-request-id") == [answer.json()["request_id"]]
     assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 

@@ -120,6 +120,7 @@ def test_public_addresses_come_in_every_form(strict, url):
         ("http://receiver:8080/x", True),
         ("https://10.0.0.8/x", True),
         ("http://hooks.example.org/x", False),
+        ("http://134744072/x", False),
     ],
 )
 def test_a_lab_for_tests_takes_private_addresses_too(core, url, taken):

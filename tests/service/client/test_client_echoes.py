@@ -50,6 +50,19 @@ def test_a_secret_of_the_request_is_cut_out_of_its_answer(fields, how):
     assert made.url == "https://h.example/[secret]"
 
 
+@pytest.mark.parametrize("how", ["plain", "escaped"])
+@pytest.mark.parametrize(("value", "is_cut"), [("hush/cs8", True), ("Basic c3M6", True), ("staging", False)])
+def test_a_header_of_eight_characters_is_cut_out_of_an_error(value, is_cut, how):
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(400, text=f'{{"error": "X-Key: {spelt(value, how)}", "request_id": "r"}}')
+    )
+    service = AssayClient("https://lab.example.org", TOKEN, transport=transport)
+    with pytest.raises(RequestRefused) as caught:
+        service.webhooks.create("https://h.example", headers={"X-Key": value})
+    assert (value in str(caught.value), "X-Key: [secret]" in str(caught.value)) == (not is_cut, is_cut)
+    assert caught.value.request_id == "r"
+
+
 @pytest.mark.parametrize("value", ["error", "request_id", "application/json"])
 def test_a_header_of_a_webhook_changes_no_answer_but_its_own(value):
     record = b'{"id": "e-1", "accept": "application/json", "error": null, "request_id": "r"}'

@@ -59,6 +59,21 @@ def test_a_status_travels_as_the_wire_spells_it(name, status):
     assert (name, "in_production") in sent(rows.request)
 
 
+@pytest.mark.parametrize(
+    ("resource", "status", "word"),
+    [("quotes", "Accepted", "accepted"), ("invoices", "Open", "open"), ("custom_targets", "PendingReview", "pending_review")],
+)  # fmt: skip
+def test_a_status_of_any_list_travels_as_the_wire_spells_it(resource, status, word):
+    assert sent(getattr(operations, resource).list(status=status).request) == [("status", word)]
+    rows = first_operation(lambda client: getattr(client, resource).iterate(status=status))
+    assert ("status", word) in sent(rows.request)
+
+
+def test_a_type_of_updates_travels_as_the_wire_spells_it():
+    (pair,) = sent(operations.updates.list(type="StatusChange").request)
+    assert pair == ("filter", str(f.eq("type", "status_change")))
+
+
 def test_a_status_of_results_travels_as_the_wire_spells_it():
     (pair,) = sent(operations.experiments.list(results_status="All").request)
     assert pair == ("filter", str(f.eq("results_status", "all")))

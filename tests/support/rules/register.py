@@ -52,7 +52,6 @@ RULES: tuple[Rule, ...] = (
     Rule("2.2.all", "several findings come in one answer"),
     Rule("2.3.letters", "twenty letters in either case, chains joined by colons"),
     Rule("2.3.duplicates", "same residues and tag location are duplicates, Fabs exempt"),
-    Rule("2.3.chains", "a ScFv needs VH and VL, a FAB framework_regions.ch and .cl (service-shapes)"),
     Rule("4.2.create.fields", "a specification and a name are needed, unknown fields are refused"),
     Rule("4.2.create.url", "webhook_url is an HTTPS address"),
     Rule("4.2.create.secret", "webhook_secret is written and never read", client=MAKES),

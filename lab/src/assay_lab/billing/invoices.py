@@ -87,12 +87,10 @@ def of_experiment(call: Call) -> Answer:
         invoice = find_latest(db, experiment["id"]) or (
             find_newest(db, experiment["id"]) if accepted else None
         )
-    path = f"{API_PREFIX}/experiments/{experiment['id']}"
     if invoice is None:
         pending = quote is not None and quote["status"] == QuoteStatus.PENDING
-        raise Refusal(
-            404, f"no invoice yet; the next call is POST {path}/{'quote/confirm' if pending else 'submit'}"
-        )
+        step = "quote/confirm" if pending else "submit"
+        raise Refusal(404, f"no invoice yet; the next call is POST /experiments/{experiment['id']}/{step}")
     body = {"experiment_id": experiment["id"], "status": invoice["status"]}
     return Answer(body | {"provider_invoice_url": link_invoice(call.lab, invoice)})
 

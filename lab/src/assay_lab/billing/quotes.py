@@ -41,7 +41,7 @@ LISTING: Final = Listing(
         "created_at": Column("quotes.created_at", "timestamp"),
     },
     search=("quote_number",),
-    plain=("status", "experiment_id"),
+    plain=("status", "experiment_id", "created_at"),
 )
 
 

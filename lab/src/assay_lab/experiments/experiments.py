@@ -9,7 +9,6 @@ from assay_lab.billing import invoices, pricing, quotes, specs
 from assay_lab.experiments import sequences, state_machine
 from assay_lab.kernel import times
 from assay_lab.kernel.refusals import Refusal
-from assay_lab.kernel.settings import API_PREFIX
 from assay_lab.kernel.store import Db, Row
 from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.requests import lists, validation
@@ -35,7 +34,7 @@ LISTING: Final = Listing(
         "experiment_spec": Column("shown_spec", "json"),
     },
     search=("name", "code"),
-    plain=("status", "state", "experiment_type"),
+    plain=("status", "state", "experiment_type", "created_at"),
 )
 
 # contract 4.2, rules for PATCH
@@ -134,7 +133,7 @@ def submit_experiment(call: Call) -> Answer:
 
 
 def _give_hint(experiment: Row) -> str:
-    path = f"{API_PREFIX}/experiments/{experiment['id']}"
+    path = f"/experiments/{experiment['id']}"
     match experiment["status"]:
         case ExperimentStatus.WAITING_FOR_CONFIRMATION:
             return f"it is submitted already; poll GET {path}/quote"

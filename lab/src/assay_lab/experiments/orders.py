@@ -69,7 +69,6 @@ def _spec_violations(
     raw_sequences = spec.get("sequences")
     yield from validation.spec_violations(spec, len(raw_sequences) if isinstance(raw_sequences, dict) else 0)
     yield from validation.sequence_violations(entries)
-    yield from (Violation(f"{entry.place}.metadata: {entry.lacks}") for entry in entries if entry.lacks)
     target = spec.get("target_id")
     if isinstance(target, str) and uuid_or_none(target) and known is None:
         text = f"experiment_spec.target_id: target {target} is not in the catalog"

@@ -30,7 +30,7 @@ LISTING: Final = Listing(
         "created_at": Column("created_at", "timestamp"),
     },
     search=("title",),
-    plain=("experiment_id", "result_type"),
+    plain=("experiment_id", "result_type", "created_at"),
 )
 IN_ORDER: Final = replace(LISTING, plain=(), order="position, results.seq")
 
@@ -46,9 +46,12 @@ def release_results(
 ) -> None:
     """Measure and publish results, `partial` or `all`; the complete release replaces the preliminary one.
 
-    `measured_ids` are the sequences with values, the others are in progress; None for all. The caller writes the experiment's `results_status`.
+    `measured_ids` are the sequences that get values, None for all. Those with a value keep it, the others are in progress.
+    The caller writes the experiment's `results_status`.
     """
     partial_release = status == ResultsStatus.PARTIAL
+    if measured_ids is not None:
+        measured_ids = {*measured_ids, *_list_released(db, experiment)}
     sequences = db.all("SELECT * FROM sequences WHERE experiment_id = ? ORDER BY seq", experiment["id"])
     spec = json.loads(experiment["spec"])
     target = db.get("targets", spec.get("target_id"))
@@ -87,15 +90,20 @@ def release_results(
         _publish_record(db, experiment, key, position, record, now)
 
 
-def list_reviewed(db: Db, experiment: Row) -> set[str]:
-    """Ids of the sequences that the review releases: the first half, at least one, and all released before."""
+def list_reviewed(db: Db, experiment: Row) -> list[str]:
+    """Ids of the sequences that the review releases: the first half, at least one."""
     ids = db.column("SELECT id FROM sequences WHERE experiment_id = ? ORDER BY seq", experiment["id"])
+    return ids[: max(1, len(ids) // 2)]
+
+
+def _list_released(db: Db, experiment: Row) -> set[str]:
+    """Ids of the sequences that have a value."""
     released = db.column(
         "SELECT request FROM packages WHERE id IN (SELECT package_key FROM results WHERE experiment_id = ?)",
         experiment["id"],
     )
     sequences = [row for request in released for row in json.loads(request)["sequences"]]
-    return {*ids[: max(1, len(ids) // 2)], *(row["id"] for row in sequences if row.get("measured"))}
+    return {row["id"] for row in sequences if row.get("measured")}
 
 
 def _publish_record(

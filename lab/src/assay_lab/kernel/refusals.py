@@ -1,11 +1,15 @@
 """The refusals of the lab (contract 7), and the base of strict request bodies. Knows no HTTP library."""
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from assay_lab.vocabulary import MACHINE_RAILS, PaymentMethod
+
+# Ids of requests are not secrets; one of the operating system's numbers each would take as long as a query.
+_numbers = random.Random()  # noqa: S311 - as above
 
 
 class Refusal(Exception):
@@ -24,6 +28,11 @@ class Refusal(Exception):
     def of_all(cls, status: int, messages: Sequence[str], *, code: str | None = None) -> "Refusal":
         """One refusal for several errors (contract 2.2: validation errors are accumulated)."""
         return cls(status, "; ".join(messages), code=code)
+
+
+def make_request_id() -> str:
+    """The id of one request, which every error body names (contract 2.12)."""
+    return f"req_{_numbers.getrandbits(96):024x}"
 
 
 def not_found(what: str) -> Refusal:

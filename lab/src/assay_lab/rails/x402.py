@@ -40,6 +40,8 @@ _SIGNATURE: Final = re.compile(r"0x[0-9a-fA-F]{130}")
 _UINT: Final = re.compile(r"0|[1-9][0-9]{0,77}")
 # The upper half of s is the same signature mirrored; token contracts refuse it.
 _HALF_ORDER: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
+# The only values of v that token contracts take; the library also reads 0 and 1.
+_RECOVERY_BYTES: Final = frozenset({27, 28})
 # The fields of an EIP-3009 authorisation: their EIP-712 types, and their form in JSON.
 _FIELDS: Final = {
     "from": ("address", _ADDRESS),
@@ -281,7 +283,7 @@ def _find_signer(authorization: dict[str, str], signature: str, terms: X402Setti
 def _recover_address(authorization: dict[str, str], signature: str, terms: X402Settings) -> str | None:
     """The checksum address that signed a `TransferWithAuthorization` (EIP-3009), or None for a bad signature."""
     account, messages = _load_library()
-    if int(signature[66:130], 16) > _HALF_ORDER:
+    if int(signature[66:130], 16) > _HALF_ORDER or int(signature[130:], 16) not in _RECOVERY_BYTES:
         return None
     message = messages.encode_typed_data(
         domain_data={

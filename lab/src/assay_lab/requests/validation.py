@@ -31,8 +31,9 @@ _LIMITS: Final = frozenset(
 # Compared without upper-casing, which turns some letters outside ASCII into amino acids.
 _LETTERS: Final = AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}
 _PRIVATE_SUFFIXES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
+# The last label of an address in one of its old spellings, such as 127.1 or 0x7f000001.
+_NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _FAB: Final = "fab"
-_SCFV: Final = frozenset({"scfv", "sc_fv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def refuse_violations(violations: Iterable[Violation]) -> None:
     problems = list(violations)
     if problems:
         statuses = {violation.status for violation in problems}
-        status = next(status for status in (400, 422, 404, 403) if status in statuses)
+        status = next(status for status in (400, 422, 404) if status in statuses)
         code = next((violation.code for violation in problems if violation.code), None)
         raise Refusal.of_all(status, [violation.text for violation in problems], code=code)
 
@@ -110,24 +111,12 @@ class Entry:
         return str(self._metadata("type") or "").lower()
 
     @property
-    def lacks(self) -> str | None:
-        """What the type needs and the metadata lacks (service-shapes, Sequences); None if it is complete."""
-        if self.kind in _SCFV and not (self._metadata("VH") and self._metadata("VL")):
-            return "ScFv needs VH and VL"
-        constant = self._metadata("framework_regions")
-        if self.kind == _FAB and not (
-            isinstance(constant, dict) and constant.get("ch") and constant.get("cl")
-        ):
-            return "FAB needs framework_regions.ch and .cl"
-        return None
-
-    @property
     def duplicate_key(self) -> tuple[str, str] | None:
         """Normalized residues and tag location; None for a Fab, which is exempt (contract 2.3).
 
-        Its type says that it is one, or the colon between its chains.
+        Its type says that it is one; without a type, the colon between its chains does.
         """
-        if CHAIN_SEPARATOR in self.aa_string or self.kind == _FAB:
+        if self.kind == _FAB or (not self.kind and CHAIN_SEPARATOR in self.aa_string):
             return None
         return self.aa_string.upper(), str(self._metadata("tag_location") or "").upper()
 
@@ -249,7 +238,12 @@ def is_private(host: str) -> bool:
     address = read_address(host)
     if address is not None:
         return not address.is_global or address.is_multicast
-    return "." not in host or host.endswith(_PRIVATE_SUFFIXES)
+    return not is_old_number(host) and ("." not in host or host.endswith(_PRIVATE_SUFFIXES))
+
+
+def is_old_number(host: str) -> bool:
+    """Whether a host is an IPv4 address in a spelling that `read_address` does not read."""
+    return _NUMERIC.fullmatch(host.rpartition(".")[2]) is not None
 
 
 def read_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -4,12 +4,13 @@ The client, which must not know the lab, writes the same checks; a test compares
 checks on the facts of `facts` (lab/docs/lab.md). Where the contract lists no values, they are the lab's own.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal, get_args
 from uuid import UUID
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from assay_lab.kernel import times
 from assay_lab.kernel.refusals import Body
@@ -82,6 +83,10 @@ def of_role(role: str) -> list[tuple[str, str]]:
     ]
 
 
+_RFC_3339: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})",
+    re.IGNORECASE,
+)
 _SINGULAR: Final = {make_plural(resource): resource for resource in RESOURCES}
 
 
@@ -99,17 +104,16 @@ def _make_singular(value: str) -> str:
     return _SINGULAR.get(value, value)
 
 
-def _round_to_seconds(value: datetime) -> datetime:
-    """As a token keeps it: whole seconds of UTC, rounded down. RFC 3339 needs an offset (contract 1)."""
-    if value.tzinfo is None:
-        raise ValueError("a time needs a zone, such as Z")
-    try:
-        return value.astimezone(UTC).replace(microsecond=0)
-    except OverflowError as error:
-        raise ValueError("lies outside the calendar") from error
+def _read_moment(value: Any) -> Any:
+    """RFC 3339 text (contract 1) as a token keeps it: whole seconds of UTC, rounded down."""
+    if not isinstance(value, str):
+        return value
+    if not _RFC_3339.fullmatch(value):
+        raise ValueError("a time is written as 2026-03-01T09:30:00Z, with T and a zone")
+    return times.parse(value.upper()).replace(microsecond=0)
 
 
-Moment = Annotated[datetime, AfterValidator(_round_to_seconds)]
+Moment = Annotated[datetime, BeforeValidator(_read_moment)]
 _Resource = Annotated[
     str,
     AfterValidator(_make_singular),

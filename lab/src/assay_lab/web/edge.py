@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -11,14 +10,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from assay_lab.kernel.refusals import Refusal
+from assay_lab.kernel.refusals import Refusal, make_request_id
 from assay_lab.kernel.settings import API_PREFIX
 from assay_lab.service.core import LabCore
 from assay_lab.service.faults import BREAKS_ORDER, NEVER_ANSWERED, NEVER_HANDLED, Fault
 from assay_lab.service.journal import CALLER, Caller
-
-# Ids of requests are not secrets; one of the operating system's numbers each would take as long as a query.
-_numbers = random.Random()  # noqa: S311 - as above
 
 
 class HeldAnswer:
@@ -91,7 +87,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = f"req_{_numbers.getrandbits(96):024x}"
+        request_id = make_request_id()
         scope.setdefault("state", {})["request_id"] = request_id
         if not scope["path"].startswith(API_PREFIX):
             await self._app(scope, receive, _with_request_id(send, request_id))

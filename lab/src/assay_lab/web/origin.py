@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay_lab.errors import ConfigurationError
+from assay_lab.kernel.refusals import make_request_id
 from assay_lab.words import SIMULATED_HEADER, SIMULATED_VALUE
 
 _NAME: Final = r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+"
@@ -112,7 +113,8 @@ def _is_address(name: str) -> bool:
 
 
 def _make_refusal(status: HTTPStatus, reason: str) -> JSONResponse:
-    return JSONResponse({"error": reason}, status)
+    request_id = make_request_id()
+    return JSONResponse({"error": reason, "request_id": request_id}, status, {"x-request-id": request_id})
 
 
 def _mark_answer(send: Send) -> Send:

@@ -16,7 +16,7 @@ from assay_lab.kernel.store import Db, Row, decode_row
 from assay_lab.requests import validation
 from assay_lab.requests.core import Answer, Call, require_owned, uuid_or_none
 from assay_lab.requests.schemas import CreateWebhook, ModifyWebhook
-from assay_lab.requests.validation import Violation, is_private, read_address
+from assay_lab.requests.validation import Violation, is_old_number, is_private, read_address
 from assay_lab.webhooks import delivery
 from assay_lab.webhooks.delivery import MASK
 
@@ -27,8 +27,6 @@ _URL_MAX: Final = 2_048
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _HOST: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*")
-# The last label of an address in one of its old spellings, such as 127.1 or 0x7f000001.
-_NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 # Decided by the sender: framing, the connection, and the type of the body.
 _RESERVED: Final = frozenset(
     {
@@ -171,8 +169,7 @@ def _read_host(url: str) -> str | None:
     host = host.removesuffix(".")
     if read_address(host) is not None:
         return host
-    plain = _HOST.fullmatch(host) and not _NUMERIC.fullmatch(host.rpartition(".")[2])
-    return host if plain else None
+    return host if _HOST.fullmatch(host) and not is_old_number(host) else None
 
 
 def _header_violations(headers: Mapping[str, str], own_prefix: str) -> list[Violation]:

@@ -50,7 +50,6 @@ class Usage:
 
     sent: frozenset[str] = frozenset()  # parameters and body fields that it may send
     always: frozenset[str] = frozenset()  # those of them that each request with their parent place carries
-    models: tuple[type[BaseModel], ...] = ()  # of the answer or of a row; several where the status decides
     is_list: bool = False
     read: Mapping[str, Read] = field(
         default_factory=dict
@@ -73,7 +72,6 @@ def _usage(raw: Mapping[str, Any], request: Mapping[str, Mapping[str, Any]]) -> 
     return Usage(
         sent=frozenset(places),
         always=frozenset(place for place, fact in places.items() if fact["required"]),
-        models=models,
         is_list=is_list,
         read={**_list_read_fields(models, "items[]."), **_PAGING}
         if is_list

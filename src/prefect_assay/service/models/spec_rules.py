@@ -22,7 +22,6 @@ from prefect_assay.service.models.vocabulary import (
 
 # service-shapes, Sequences: `metadata.type`, compared in lower case
 _FAB: Final = "fab"
-_SCFV: Final = frozenset({"scfv", "sc_fv"})
 QUOTED_MAX: Final = 80
 
 
@@ -47,7 +46,6 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
         *_fields(spec),
         *_json("parameters", spec.parameters),
         *_count(spec),
-        *_chains(spec),
         *check_sequences(list(spec.sequences.items())),
     )
 
@@ -134,18 +132,6 @@ def _count(spec: ExperimentSpec) -> Iterator[str]:
         )
 
 
-def _chains(spec: ExperimentSpec) -> Iterator[str]:
-    """What an ordered ScFv and a Fab need (service-shapes, Sequences)."""
-    for name, value in spec.sequences.items():
-        metadata = value.metadata or {}
-        kind, place = _type_of(metadata), f"sequences[{quoted(name)}].metadata"
-        if kind in _SCFV and not (metadata.get("VH") and metadata.get("VL")):
-            yield f"{place}: the type ScFv needs VH and VL"
-        constant = metadata.get("framework_regions")
-        if kind == _FAB and not (isinstance(constant, dict) and constant.get("ch") and constant.get("cl")):
-            yield f"{place}: the type FAB needs framework_regions with ch and cl"
-
-
 def _sequences(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
     for name, value in entries:
         place = f"sequences[{quoted(name)}]"
@@ -195,16 +181,13 @@ def _duplicates(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
 
 
 def _identity(value: NamedResidues) -> tuple[str, str] | None:
-    """What two sequences must not share; None for a Fab, which its type or its several chains show."""
+    """What two sequences must not share; None for a Fab, which its type shows, or without a type its several chains."""
     metadata = value.metadata if isinstance(value.metadata, dict) else {}
-    is_fab = _type_of(metadata) == _FAB or CHAIN_SEPARATOR in value.aa_string
+    kind = str(metadata.get("type") or "").lower()
+    is_fab = kind == _FAB or (not kind and CHAIN_SEPARATOR in value.aa_string)
     if is_fab or not value.aa_string:
         return None
     return value.aa_string.upper(), str(metadata.get("tag_location") or "").upper()
-
-
-def _type_of(metadata: Mapping[str, Any]) -> str:
-    return str(metadata.get("type") or "").lower()
 
 
 def quoted(value: str) -> str:

@@ -181,7 +181,7 @@ class Experiments(Resource):
             print(page.total, [row.code for row in page.items])
             ```
         """
-        fields = _encode_fields(status, state, experiment_type)
+        fields = {"status": status, "state": state, "experiment_type": experiment_type}
         condition = join_conditions(filter, results_status=snake_case(results_status))
         query = _EXPERIMENTS.select(condition, search, sort, where, fields=fields)
         return self._sender.run(query.build_page(limit, offset))
@@ -207,7 +207,7 @@ class Experiments(Resource):
                 print(row.code, row.status)
             ```
         """
-        fields = _encode_fields(status, state, experiment_type)
+        fields = {"status": status, "state": state, "experiment_type": experiment_type}
         condition = join_conditions(filter, results_status=snake_case(results_status))
         return _EXPERIMENTS.select(condition, search, sort, where, fields=fields).iterate(
             self._sender, page_size
@@ -416,11 +416,6 @@ class Experiments(Resource):
 
 def _path(experiment_id: str) -> str:
     return f"/experiments/{quote_segment(experiment_id)}"
-
-
-def _encode_fields(status: str | None, state: str | None, experiment_type: str | None) -> dict[str, object]:
-    """The query of a list by fields; statuses as the wire spells them (service-shapes, Wire words)."""
-    return {"status": snake_case(status), "state": snake_case(state), "experiment_type": experiment_type}
 
 
 def _select_part(experiment_id: str, name: str, row: type[Part]) -> ListQuery[Part]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -16,6 +16,9 @@ from prefect_assay.service.client.http.pagination import paginate
 from prefect_assay.service.client.http.request import Operation, Request, encode_query
 from prefect_assay.service.client.parameters import FieldTest, encode_tests
 from prefect_assay.service.models.base import Page
+from prefect_assay.service.models.vocabulary import snake_case
+
+_STATUSES: Final = frozenset({"status", "state"})
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -72,14 +75,17 @@ class ListQuery(Generic[M]):
         fields: Mapping[str, object] | None = None,
         experiment_id: str | None = None,
     ) -> "ListQuery[M]":
-        """The same list, narrowed and sorted."""
+        """The same list, narrowed and sorted; statuses as the wire spells them (service-shapes, Wire words)."""
         return replace(
             self,
             filter=filter,
             search=search,
             sort=sort,
             where=where,
-            fields=fields or {},
+            fields={
+                name: snake_case(value) if name in _STATUSES else value
+                for name, value in (fields or {}).items()
+            },
             experiment_id=experiment_id,
         )
 

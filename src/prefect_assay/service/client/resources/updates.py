@@ -23,7 +23,7 @@ from prefect_assay.service.client.parameters import FieldTest
 from prefect_assay.service.client.resources.resource import ListQuery, Resource, join_conditions
 from prefect_assay.service.models.base import Page
 from prefect_assay.service.models.update import Update
-from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
+from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX, snake_case
 
 _UPDATES: Final = ListQuery(path="/updates", row=Update)
 
@@ -96,7 +96,7 @@ def _build_page(
 ) -> Operation[Page[Update]]:
     """A page of the current feed. `experiment_id` and `type` join the filter; the earlier variant has them as parameters."""
     experiment_id = query.experiment_id
-    condition = join_conditions(query.filter, experiment_id=experiment_id, type=kind)
+    condition = join_conditions(query.filter, experiment_id=experiment_id, type=snake_case(kind))
     current = replace(query, filter=condition).build_page(limit, offset)
     options = {name: getattr(query, name) for name in ("filter", "search", "sort", "where")}
     ignored = [name for name, value in {**options, "offset": offset}.items() if value]
@@ -122,7 +122,7 @@ def _build_page(
 def _build_earlier_page(
     experiment_id: str | None, kind: str | None, limit: int | None, cursor: str | None = None
 ) -> Operation[Page[Update]]:
-    params = encode_query(experiment_id=experiment_id, type=kind, limit=limit, cursor=cursor)
+    params = encode_query(experiment_id=experiment_id, type=snake_case(kind), limit=limit, cursor=cursor)
     operation = Operation(
         request=Request(method="GET", path="/updates", params=params, repeatable=True), read=read_page(Update)
     )

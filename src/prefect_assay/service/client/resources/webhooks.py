@@ -10,11 +10,11 @@ from prefect_assay.service.client import checks
 from prefect_assay.service.client.answers import require_record
 from prefect_assay.service.client.decoding import build_act, read_page
 from prefect_assay.service.client.http.request import UNSET, Operation, Request, Unset, quote_segment
-from prefect_assay.service.client.http.secrets import LENGTH_MIN
 from prefect_assay.service.client.resources.resource import Resource
 from prefect_assay.service.models.update import Webhook
 
 _LIST_AGAIN: Final = "List the webhooks before anything else"
+_SECRET_MIN: Final = 8
 
 
 class Webhooks(Resource):
@@ -121,8 +121,8 @@ def _build_webhook_write(
     InvalidRequest.check([*_check(body)])
     secret, headers = body.get("secret"), body.get("headers")
     values = headers.values() if isinstance(headers, dict) else ()
-    # Short values of headers are words, such as those of an error body.
-    hidden = (secret, *(value for value in values if isinstance(value, str) and len(value) >= LENGTH_MIN))
+    # Shorter values of headers are words, such as those of an error body.
+    hidden = (secret, *(value for value in values if isinstance(value, str) and len(value) >= _SECRET_MIN))
     return build_act(
         method,
         path,
