@@ -145,6 +145,16 @@ def test_a_later_row_may_be_the_first_that_differs():
     assert "line 302: the columns" in refused(table("name,sequence,aa_seq", *rows))
 
 
+@pytest.mark.parametrize("column", ["tag,N", "type,SingleChain", "vh,", "control,x"])
+def test_a_row_at_which_reading_stops_may_have_metadata(column):
+    title, _, cell = column.partition(",")
+    rows = [f"a,{BINDERS[0]},{BINDERS[0]},", f"b,{BINDERS[1]},{BINDERS[2]},{cell or BINDERS[1]}"]
+    message = refused(table(f"name,sequence,full_sequence,{title}", *rows))
+    assert "line 3: the columns 'sequence' (62 letters) and 'full_sequence' (51 letters)" in message
+    chains = table(f"name,binder,cochain,{title}", f"a,,{BINDERS[0]},{cell or BINDERS[0]}")
+    assert "has no binder" in refused(chains, chain="1", sequence_column="binder,cochain")
+
+
 @pytest.mark.parametrize("absent", ["", "NA"])
 def test_a_second_column_of_sequences_may_begin_far_down(absent):
     """As in two producers' tables behind each other."""

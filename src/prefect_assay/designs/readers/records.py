@@ -291,8 +291,9 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
 
 def _check_domains(rows: Rows, errors: SourceErrors) -> None:
     """VH and VL go out with the sequence, so that they must be parts of it."""
-    for position, metadata in rows.metadata.items():
-        residues = rows.residues[position]
+    # A row at which reading has stopped has metadata and no residues.
+    for position, residues in enumerate(rows.residues if rows.metadata else ()):
+        metadata = rows.metadata.get(position, {})
         for title in _DOMAINS:
             cell = metadata.get(title, "")
             domain = "".join(cell.split()).upper().removesuffix(STOP)
