@@ -155,6 +155,16 @@ def test_a_row_at_which_reading_stops_may_have_metadata(column):
     assert "has no binder" in refused(chains, chain="1", sequence_column="binder,cochain")
 
 
+@pytest.mark.parametrize(
+    ("titles", "chains"), [("vh,vl", f"{HEAVY},{LIGHT}"), ("sequence", f"{HEAVY}:{LIGHT}")]
+)
+def test_constant_domains_are_no_second_column_of_sequences(titles, chains):
+    text = table(f"name,{titles},type,ch,cl", f"a,{chains},FAB,{FC},{BINDERS[0]}")
+    (design,) = read(text).items
+    assert design.aa_string == f"{HEAVY}:{LIGHT}"
+    assert design.metadata["framework_regions"] == {"ch": FC, "cl": BINDERS[0]}
+
+
 @pytest.mark.parametrize("absent", ["", "NA"])
 def test_a_second_column_of_sequences_may_begin_far_down(absent):
     """As in two producers' tables behind each other."""

@@ -350,8 +350,8 @@ class Beside:
         self.titles.append(self._titles[index])
         if key in _TARGETS:
             self.targets.append(index)
-        # These go out with the sequence: `check_rows` compares them with what is sent.
-        is_domain = index in {self._header.optional.get(field) for field in ("VH", "VL")}
+        # These go out with the sequence: `check_rows` compares VH and VL with what is sent.
+        is_domain = index in {self._header.optional.get(field) for field in _CHAINS}
         is_decided = self._header.chosen or self._header.producer or _OTHER.search(key) or is_domain
         if not (is_decided or all(is_nucleotides(cell.upper()) for cell in cells)):
             self.rivals.append(index)

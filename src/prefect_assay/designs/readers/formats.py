@@ -343,7 +343,7 @@ class _Reader:
         """Stop where another column of sequences differs: either may be the design."""
         for index in self._aside.rivals:
             other = _get_cell(row, index)
-            if not is_missing(other) and not self._agrees(index, other, residues):
+            if not is_missing(other) and _fold_residues(other) != _fold_residues(residues):
                 taken = ", ".join(self._titles[column] for column in self._header.sequences)
                 rival = self._titles[index]
                 raise UnreadableFile(
@@ -352,11 +352,6 @@ class _Reader:
                     f"or {quoted(taken)} (in a form: sequence_column)",
                     line,
                 )
-
-    def _agrees(self, index: int, other: str, residues: str) -> bool:
-        """Whether the cell of another column is the sequence; a VH, a VL or the like may be a part of it, as in an scFv."""
-        folded, whole = _fold_residues(other), _fold_residues(residues)
-        return folded == whole or (index in self._header.optional.values() and folded in whole)
 
     def _keep_run(self, row: list[str], line: int) -> None:
         missing = len(self._rows.names) - len(self._runs)
