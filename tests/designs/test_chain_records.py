@@ -340,11 +340,56 @@ def test_a_column_that_says_chain_or_target_is_asked_about(kind):
     )
 
 
-@pytest.mark.parametrize("title", ["target", "Antigen", "target_sequence"])
+@pytest.mark.parametrize(
+    "title",
+    [
+        "target",
+        "Antigen",
+        "target_sequence",
+        "receptor_seq",
+        "antigen_aa",
+        "target_chain",
+        "target_protein_sequence",
+        "target.seq",
+        "Target (sequence)",
+    ],
+)
 def test_the_residues_in_a_column_target_are_looked_for_in_one_design_too(title):
     content = table(f"name,sequence,{title}", f"d1,{BINDERS[0]}{TARGET},{TARGET}")
     assert "the target in a column of the file" in asked(content)
     assert residues(read(content, chain="1")) == [BINDERS[0]]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        TARGET.lower(),
+        f"{TARGET[:70]} {TARGET[70:]}",
+        f"{TARGET[:70]}--{TARGET[70:]}",
+        f'">chain T\n{TARGET}"',
+        TARGET[:9],
+        f"{TARGET[:70]}X{TARGET[70:]}",
+    ],
+    ids=["lower case", "blank", "gap", "FASTA", "nine residues", "unknown residue"],
+)
+def test_a_target_in_a_column_is_known_however_it_is_written(cell):
+    chain = TARGET[:9] if len(cell) == 9 else TARGET
+    others = [f"x{index},{BINDERS[index]},PD-L1,0.{index}" for index in range(1, 4)]
+    content = table(
+        "name,sequence,target,target_iptm",
+        *others,
+        f"d1,{BINDERS[0]}:{chain},{cell},0.7",
+        f"d2,{TARGET},,0.5",
+    )
+    assert "is the target in a column of the file" in asked(content)
+    many_scores = [f"y{index},{BINDERS[5]}{'A' * index},{index}e-3,{index}" for index in range(90)]
+    assert "the target in a column" in asked(
+        table("name,sequence,target_score,target", *many_scores, f"d1,{BINDERS[0]}:{chain},1,{cell}")
+    )
+
+
+def test_a_binder_for_a_target_is_no_target():
+    assert len(read(table("name,sequence,target_binder_seq", f"d1,{BINDERS[0]},{BINDERS[0]}"))) == 1
 
 
 def test_rows_of_a_column_of_chains_are_joined_or_taken():

@@ -15,6 +15,7 @@ from prefect_assay.designs.doubt import (
     find_doubts,
     find_longest_rest,
     pieces_of,
+    split_target,
 )
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.readers.producers import COLAB
@@ -36,8 +37,6 @@ _MANGLED = re.compile(
     r"|\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}"
     r"|\d+(?:[.,]\d+)?E[+-]?\d+|#(?:NAME|REF|VALUE|N/A|NUM|NULL|DIV/0)[?!]?|#{4,})"
 )
-_STRETCH = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}]{{{COMPARED_FROM},}}")
-_FASTA_HEADER = re.compile(r"^\s*>.*$", re.MULTILINE)
 _SLASHED = re.compile(r"[A-Za-z\s*]+(?:/[A-Za-z\s*]+)+")
 _LISTED: Final = 3
 
@@ -90,7 +89,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
     Raises:
         InvalidSequences: the target is in the designs, or something needs a choice.
     """
-    known = [Known(_COLUMN, chain) for target in rows.read.targets for chain in split_target(target)]
+    known = [Known(_COLUMN, chain) for chain in rows.read.targets]
     known += [Known(TARGET, chain) for chain in _target_chains(reading)]
     doubts = _find_doubts(pool, known, rows.read.natives)
     cut = None
@@ -149,20 +148,6 @@ def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOpti
     if catalog:
         raise InvalidSequences([f"{sequences.source}: {line}" for line in catalog])
     return ()
-
-
-def split_target(text: str) -> list[str]:
-    """The chains of a target as catalogs and tables write them; those without `COMPARED_FROM` amino acids in a row are left out.
-
-    A FASTA header begins a chain. Numbers, gaps, stops and white space are layout. Unknown residues stay, as differences.
-    """
-    chains: list[str] = []
-    for part in re.split("[:/|,;]", _FASTA_HEADER.sub(CHAIN_SEPARATOR, text)):
-        letters = "".join(filter(str.isalpha, part))
-        is_long = len(letters) >= SHARED_FROM and _STRETCH.search(letters.upper())
-        # A shorter chain is compared letter by letter, where an unknown residue equals none; in lower case it is rather words.
-        chains += [letters.upper()] if is_long else _STRETCH.findall(letters)
-    return chains
 
 
 def _target_chains(reading: ReadingOptions) -> list[str]:

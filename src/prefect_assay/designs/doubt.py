@@ -8,6 +8,7 @@ looked at by a sample that is spread evenly over it.
 """
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Final, TypeVar
 
 from prefect_assay.designs.parts import classify_antibody_chain, known_parts, variable_domains
 from prefect_assay.service.models.spec_rules import quoted
-from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
 
 WORD: Final = 4
@@ -35,6 +36,8 @@ _PAIRS: Final = 0.3  # of the designs share it and are unrelated elsewhere
 _LOOSE: Final = 15  # residues of a tag or code next to a shared end
 _LISTED: Final = 3
 _TILE: Final = 8
+_STRETCH = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}]{{{COMPARED_FROM},}}")
+_FASTA_HEADER = re.compile(r"^\s*>.*$", re.MULTILINE)
 
 T = TypeVar("T")
 
@@ -118,6 +121,21 @@ def find_densest(mask: Sequence[bool]) -> tuple[int, int]:
 
 
 # -- the target
+
+
+@lru_cache(maxsize=64)  # the rows of a table have few targets
+def split_target(text: str) -> tuple[str, ...]:
+    """The chains of a target as catalogs and tables write them; those without `COMPARED_FROM` amino acids in a row are left out.
+
+    A FASTA header begins a chain. Numbers, gaps, stops and white space are layout. Unknown residues stay, as differences.
+    """
+    chains: list[str] = []
+    for part in re.split("[:/|,;]", _FASTA_HEADER.sub(CHAIN_SEPARATOR, text)):
+        letters = "".join(filter(str.isalpha, part))
+        is_long = len(letters) >= SHARED_FROM and _STRETCH.search(letters.upper())
+        # A shorter chain is compared letter by letter, where an unknown residue equals none; in lower case it is rather words.
+        chains += [letters.upper()] if is_long else _STRETCH.findall(letters)
+    return tuple(chains)
 
 
 def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known, doubts: Doubts) -> None:

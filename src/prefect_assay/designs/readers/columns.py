@@ -99,22 +99,8 @@ RUNS: Final = (
     "experiment",
     "trajectory",
 )
-_TARGETS: Final = frozenset(
-    map(
-        key_of,
-        (
-            "target",
-            "antigen",
-            "receptor",
-            "target sequence",
-            "target seq",
-            "target aa",
-            "antigen sequence",
-            "antigen seq",
-            "receptor sequence",
-        ),
-    )
-)
+# Titles of what designs bind; a `target_binder_sequence` is a design.
+_TARGET = re.compile("^(?!.*bind).*(?:target|antigen|receptor)")
 # Titles of sequences that are not designs.
 _OTHER = re.compile(
     "target|antigen|receptor|wildtype|^wt|parent|native|template|scaffold|reference|germline|cdr|^fw?r[1-4]|framework|junction"
@@ -318,7 +304,7 @@ def without_loose_words(
 
 
 class Beside:
-    """Other columns with sequences, by position: `rivals` may be the one that is meant, `targets` are what designs bind.
+    """Other columns with sequences, by position: `rivals` may be the one that is meant, `targets` may be what designs bind.
 
     `titles` are those of all of them, and `empty` the columns without a filled cell so far.
     """
@@ -327,7 +313,11 @@ class Beside:
         self._header, self._titles = header, titles
         self.titles: list[str] = []
         self.rivals: list[int] = []
-        self.targets: list[int] = []
+        self.targets = [
+            index
+            for index, title in enumerate(titles)
+            if _TARGET.search(key_of(title)) and index not in {*header.sequences, *header.names}
+        ]
         self.empty: list[int] = []
         for index in range(len(titles)):
             if index not in header.sequences and index not in header.names:
@@ -348,8 +338,6 @@ class Beside:
             return False
         key = key_of(self._titles[index])
         self.titles.append(self._titles[index])
-        if key in _TARGETS:
-            self.targets.append(index)
         # These go out with the sequence: `check_rows` compares VH and VL with what is sent.
         is_domain = index in {self._header.optional.get(field) for field in _CHAINS}
         is_decided = self._header.chosen or self._header.producer or _OTHER.search(key) or is_domain

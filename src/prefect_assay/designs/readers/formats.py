@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from prefect_assay.designs.candidate import METHOD, PARENT_COLUMNS
+from prefect_assay.designs.doubt import split_target
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.readers.columns import (
     MUTATIONS,
@@ -68,7 +69,8 @@ _KINDS: Final = (
     (re.compile(r"# STOCKHOLM|CLUSTAL"), "an alignment; give the designs as FASTA, without gaps"),
 )
 _SAMPLE: Final = 200  # rows that show what columns hold
-_TARGETS: Final = 50
+_TARGETS: Final = 50  # chains of targets that designs are compared with
+_LETTER = re.compile("[A-Za-z]")  # which scores, such as design_to_target_iptm, do not have
 _LISTED: Final = 5
 _SHOWN: Final = 3
 _DOCUMENT: Final = 16 * 1024 * 1024
@@ -336,8 +338,8 @@ class _Reader:
             self._refuse_other_sequence(row, residues, line)
         targets = self._rows.read.targets
         for target in self._aside.targets:
-            if (cell := _get_cell(row, target)) and len(targets) < _TARGETS:
-                targets[cell.upper()] = None
+            if len(targets) < _TARGETS and _LETTER.search(cell := _get_cell(row, target)):
+                targets |= dict.fromkeys(split_target(cell))
 
     def _refuse_other_sequence(self, row: list[str], residues: str, line: int) -> None:
         """Stop where another column of sequences differs: either may be the design."""

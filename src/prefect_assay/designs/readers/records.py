@@ -124,7 +124,7 @@ class Read:
     renamed_count: int = 0
     chain_taken: bool = False  # as the user has chosen it
     natives: list[str] = field(default_factory=list)  # residues of native inputs
-    targets: dict[str, None] = field(default_factory=dict)  # residues of columns of targets
+    targets: dict[str, None] = field(default_factory=dict)  # chains of columns of targets
     mutations: list[str] = field(default_factory=list)  # of a column, if there is one: one for each design
     asked: list[str] = field(default_factory=list)  # lines about records that may be no designs
 
