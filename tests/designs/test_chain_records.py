@@ -180,6 +180,22 @@ def test_the_target_is_known_however_the_catalog_writes_it(spelling):
     assert refuse_target(others, spelling(target), ReadingOptions()) == ()
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        TARGET.lower(),
+        f">T\n{TARGET}",
+        f"{TARGET[:50]}-{TARGET[50:]}",
+        f"{BINDERS[1]}:{TARGET[:50]}X{TARGET[51:]}",
+    ],
+)
+def test_the_residues_of_the_target_are_known_however_the_user_writes_them(written):
+    content = fasta(["d1"], [f"{BINDERS[0]}:{TARGET}"])
+    assert "is the target (--target-sequence)" in asked(content, target_sequence=written)
+    for short in ("MKV", "1234", ">T"):
+        assert "give 8 residues of the target or more" in asked(content, target_sequence=short)
+
+
 def test_a_target_that_cannot_be_compared_is_said_to_be_so():
     single = read(CASES / "single_design_with_its_target.fasta")
     for written in ("see the data sheet", "Proprietary", "RGDSP", "X" * 200):

@@ -24,7 +24,7 @@ from prefect_assay.designs.tables import UnreadableFile
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.service.models.sequences import Pool, ReadingReport, Sequences
 from prefect_assay.service.models.spec_rules import quoted
-from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
 
 TARGET: Final = "the target (--target-sequence)"
@@ -150,24 +150,17 @@ def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOpti
     return ()
 
 
-def _target_chains(reading: ReadingOptions) -> list[str]:
+def _target_chains(reading: ReadingOptions) -> tuple[str, ...]:
     if not reading.target_sequence:
-        return []
-    residues = _normalize_residues(reading.target_sequence)
-    if not residues:
+        return ()
+    chains = split_target(reading.target_sequence.upper())
+    if not chains:
         raise InvalidSequences(
-            ["target_sequence: give the residues of the target, in the letters of amino acids"]
+            [
+                f"target_sequence: give {COMPARED_FROM} residues of the target or more, in the letters of amino acids"
+            ]
         )
-    return residues.split(CHAIN_SEPARATOR)
-
-
-def _normalize_residues(text: str) -> str:
-    """Residues in upper case; empty if there is anything else."""
-    lines = text.strip().splitlines()
-    plain = (
-        "".join("".join(line.split()) for line in lines if not line.startswith(">")).upper().removesuffix("*")
-    )
-    return plain if plain and set(plain) <= AMINO_ACIDS | {CHAIN_SEPARATOR} else ""
+    return chains
 
 
 def _find_doubts(pool: Pool, known: Sequence[Known], natives: Sequence[str]) -> Doubts:
