@@ -494,6 +494,8 @@ COMPLEXES = {
     "pdb_seqres": fasta(("7xyz_A mol:protein length:113  PD-L1", PDL1), ("7xyz_B mol:protein length:57", BINDERS[0])),
     "old pdb": fasta(("7XYZ:A|PDBID|CHAIN|SEQUENCE", PDL1), ("7XYZ:B|PDBID|CHAIN|SEQUENCE", BINDERS[0])),
     "bare": fasta(("7XYZ_A", PDL1), ("7XYZ_B", BINDERS[0])),
+    "boltz": fasta(("target|protein|./target.a3m", PDL1), ("B|protein|empty", BINDERS[0])),
+    "boltz, long names": fasta(("chain_PDL1|protein", PDL1), ("B|protein", BINDERS[0]), ("ligand 1|smiles", "CCO")),
     "boltz yaml": f"version: 1\nsequences:\n- protein:\n    id: A\n    sequence: {PDL1}\n- protein: {{id: [B, C], sequence: {BINDERS[0]}}}\n- ligand: {{id: L, smiles: CCO}}\n",
     "af3 json": json.dumps(
         {"name": "x", "dialect": "alphafold3", "version": 1, "modelSeeds": [1], "sequences": [
