@@ -373,6 +373,38 @@ def test_the_shared_chain_itself_is_no_choice():
     assert residues(read(designs(*BINDERS), chain="1")) == [*BINDERS]
 
 
+@pytest.mark.parametrize(
+    ("write", "chain", "other"),
+    [
+        (lambda pairs: designs(*map(":".join, pairs)), "1", "2"),
+        (lambda pairs: table("name,a,b", *(f"d{n},{a},{b.lower()}" for n, (a, b) in enumerate(pairs))), "1", "2"),
+        (lambda pairs: "".join(fasta((f"d{n}_chain_A", a), (f"d{n}_chain_B", b)) for n, (a, b) in enumerate(pairs)), "A", "B"),
+    ],
+    ids=["FASTA", "columns", "labels"],
+)  # fmt: skip
+def test_a_chain_that_is_left_out_of_one_design_is_not_ordered_as_another(write, chain, other):
+    pairs = [(binder, PDL1) for binder in BINDERS[:3]]
+    choices = {"sequence_column": "a,b"} if write(pairs).startswith("name") else {}
+    assert residues(read(write(pairs), chain=chain, **choices)) == [*BINDERS[:3]]
+    for odd in ((PDL1, BINDERS[3]), (PDL1, PDL1[5:])):
+        message = refused(write([*pairs, odd]), chain=chain, **choices)
+        assert "(114 residues, FTVTVPKDLY...) was left out of 'd" in message
+    homodimer = [*pairs[:2], (BINDERS[2], BINDERS[2])]
+    assert residues(read(write(homodimer), chain=chain, **choices)) == [*BINDERS[:3]]
+    if chain == "1":
+        assert len(read(write([*pairs, (PDL1, BINDERS[3])]), chain=chain, as_is=True, **choices)) == 4
+
+
+def test_a_control_may_be_a_chain_that_is_left_out():
+    rows = [f"d{number},{binder}:{PDL1},false" for number, binder in enumerate(BINDERS)]
+    assert len(read(table("name,sequence,control", *rows, f"t,{PDL1},true"), chain="1")) == 5
+
+
+@pytest.mark.parametrize("kind", ["af3 json", "boltz yaml", "boltz", "rcsb"])
+def test_chains_of_complexes_have_names_and_no_numbers(kind):
+    assert "no chain '2'" in refused(COMPLEXES[kind], chain="2")
+
+
 def test_the_target_as_a_design_is_refused():
     text = designs(*BINDERS, PDL1)
     assert "the whole of 1 of 5 designs is the target" in refused(text, target_sequence=PDL1)

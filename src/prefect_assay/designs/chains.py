@@ -1,7 +1,7 @@
 """Applies the choices of `ReadingOptions`: which chain of each design to take, and what to do about doubts."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -65,7 +65,10 @@ def choose_chains(rows: Rows, reading: ReadingOptions) -> None:
                 f"sequence {quoted(rows.names[index])} has {many(len(chains), 'chain')}, and --chain is {reading.chain}",
                 rows.lines[index],
             )
-        rows.residues[index] = CHAIN_SEPARATOR.join(chains[number - 1] for number in numbers)
+        taken = [chains[number - 1] for number in numbers]
+        rows.residues[index] = CHAIN_SEPARATOR.join(taken)
+        if index not in rows.controls:
+            rows.read.note_left_chains(rows.names[index], chains, taken)
     if before > 1 and len(set(rows.residues)) == 1:
         raise UnreadableFile(
             f"chain {reading.chain} is the same in all designs: choose another one, with --chain (in a form: chain)"
@@ -97,6 +100,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
         cut = _cut_fused(pool, rows, reading, known, doubts)
     if cut is not None:
         pool, doubts = cut
+    rows.read.asked += _ask_about_left_chains(pool, rows.read.left_chains)
     objections = [*rows.read.asked, *doubts.refused, *doubts.asked]
     objections = objections or _ask_about_colab_targets(pool, rows)
     if objections and not reading.as_is:
@@ -108,6 +112,18 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
         *describe_mangled_names(pool.names),
     ]
     return replace(pool, report=_make_report(pool, rows, remarks))
+
+
+def _ask_about_left_chains(pool: Pool, left_chains: Mapping[str, str]) -> list[str]:
+    """A question where the chain that was taken of one design is one that was left out of another."""
+    for index, text in enumerate(pool.residues if left_chains else ()):
+        chain = next((chain for chain in text.split(CHAIN_SEPARATOR) if chain in left_chains), None)
+        if chain is not None and index not in pool.controls:
+            line = f"the chain that was taken of {quoted(pool.names[index])} ({len(chain)} residues, {chain[:10]}...) was left out of {quoted(left_chains[chain])}"
+            return [
+                f"{line}: is it the target? Write the chains of all designs in one order, or give such designs in a file of their own"
+            ]
+    return []
 
 
 def _ask_about_colab_targets(pool: Pool, rows: Rows) -> list[str]:

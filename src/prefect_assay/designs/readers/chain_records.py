@@ -14,7 +14,6 @@ from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.readers.antibody_records import (
     Columns,
     Groups,
-    clean_residues,
     settle_antibodies,
 )
 from prefect_assay.designs.readers.chain_labels import (
@@ -28,7 +27,7 @@ from prefect_assay.designs.readers.chain_labels import (
 )
 from prefect_assay.designs.readers.complexes import CHOOSE, Chain, take_named_chains
 from prefect_assay.designs.readers.headers import DESCRIPTION
-from prefect_assay.designs.readers.records import Rows
+from prefect_assay.designs.readers.records import Rows, clean_residues
 from prefect_assay.designs.tables import UnreadableFile, key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.words import listed, many

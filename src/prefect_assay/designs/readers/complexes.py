@@ -147,6 +147,8 @@ def take_named_chains(rows: Rows, file_kind: str, chains: Sequence[Chain], chain
                     part.line,
                     f"another chain of the complex ({part.kind})",
                 )
+        left = [part.residues for part in parts if part.kind == _PROTEIN]
+        rows.read.note_left_chains(entry, left, [part.residues for part in kept])
     rows.read.format = file_kind
     rows.read.chain_taken = True
     rows.notes.append(
@@ -181,11 +183,7 @@ def _carry_columns(rows: Rows, written: tuple[Any, ...], row: int | None) -> Non
 
 
 def _find_named(parts: Sequence[Chain], name: str) -> Chain | None:
-    exact = [part for part in parts if part.kind == _PROTEIN and name in part.names]
-    if exact:
-        return exact[0]
-    proteins = [part for part in parts if part.kind == _PROTEIN]
-    return proteins[int(name) - 1] if name.isdecimal() and 0 < int(name) <= len(proteins) else None
+    return next((part for part in parts if part.kind == _PROTEIN and name in part.names), None)
 
 
 # -- YAML of Boltz, JSON of AlphaFold 3 and its server

@@ -108,6 +108,11 @@ def no_columns(_extra: str) -> dict[str, str]:
     return {}
 
 
+def clean_residues(text: str) -> str:
+    """Residues as written, in upper case without white space and a closing stop."""
+    return text if text.isupper() and text.isalpha() else "".join(text.split()).upper().removesuffix("*")
+
+
 @dataclass(slots=True)
 class Read:
     """What reading found in addition to the designs: for the report, and for the doubts about them."""
@@ -123,6 +128,7 @@ class Read:
     renamed: list[tuple[str, str]] = field(default_factory=list)
     renamed_count: int = 0
     chain_taken: bool = False  # as the user has chosen it
+    left_chains: dict[str, str] = field(default_factory=dict)  # residues with the design that has them
     natives: list[str] = field(default_factory=list)  # residues of native inputs
     targets: dict[str, None] = field(default_factory=dict)  # chains of columns of targets
     mutations: list[str] = field(default_factory=list)  # of a column, if there is one: one for each design
@@ -133,6 +139,11 @@ class Read:
         self.left_out_count += 1
         if self.left_out_count <= KEPT:
             self.left_out.append(LeftOut(name=name, line=line, reason=reason))
+
+    def note_left_chains(self, name: str, chains: Sequence[str], taken: Sequence[str]) -> None:
+        """Keep the chains of a design of which only some were taken."""
+        for chain in {*map(clean_residues, chains)} - {*map(clean_residues, taken)}:
+            self.left_chains.setdefault(chain, name)
 
     def rename(self, written: str, name: str) -> None:
         """Count a changed name, and list the first ones."""
