@@ -451,6 +451,11 @@ def test_one_sample_for_each_of_several_inputs_with_targets_of_their_own_is_refu
         for n, (binder, target) in enumerate(zip(BINDERS, targets, strict=False))
     )
     assert "chain 2 of 2 of 2 designs" in refused(text)
+    message = refused(text, chain="2")
+    assert "1 of 2 of 2 designs (114 residues, FTVTVPKDLY...) equals the native input" in message
+    assert "Take another chain with --chain" in message
+    assert residues(read(text, chain="1")) == [*BINDERS[:2]]
+    assert residues(read(text, chain="2", as_is=True)) == [*targets]
 
 
 def test_oligomers_that_were_designed_whole_are_no_native_chains():

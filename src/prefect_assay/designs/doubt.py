@@ -246,12 +246,18 @@ def _refuse_native_chains(residues: Sequence[str], natives: Iterable[str], doubt
     for design in residues:
         chains = design.split(CHAIN_SEPARATOR)
         for number, chain in enumerate(chains, 1):
-            if len(chains) > 1 and chain in fixed:
+            if chain in fixed:
                 chains_by_number.setdefault(number, []).append(chain)
     for number, chains in chains_by_number.items():
+        others = _list_other_chains(residues, number)
+        advice = (
+            f"{CHAIN.format(others)} orders the rest, {KEEP} both"
+            if others
+            else f"Take another chain with --chain (in a form: chain), leave these designs out, or order them with {KEEP}"
+        )
         doubts.refused.append(
             f"chain {number} of {len(chains):,} of {many(len(residues), 'design')} ({_describe_chain(chains[0])}) equals the native "
-            f"input: it was fixed, as a target is. {CHAIN.format(_list_other_chains(residues, number))} orders the rest, {KEEP} both"
+            f"input: it was fixed, as a target is. {advice}"
         )
     return frozenset(chain for chains in chains_by_number.values() for chain in chains)
 
