@@ -130,6 +130,41 @@ def test_two_columns_of_sequences_need_a_choice(delimiter):
     assert residues(read(text, sequence_column="binder_sequence")) == [*BINDERS[:2]]
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        str.lower,
+        lambda b: f'"{b[:10]} {b[10:20]} {b[20:]}"',
+        lambda b: f'"{b[:30]}\n{b[30:]}"',
+        lambda b: f"{b[:9]}--{b[9:]}-",
+        lambda b: f"{b[:9]}B{b[10:]}",
+    ],
+    ids=["lower case", "blocks", "lines", "gaps", "ambiguous"],
+)
+def test_a_second_column_of_sequences_is_one_however_it_is_written(write):
+    pairs = zip(BINDERS[:2], BINDERS[2:], strict=True)
+    text = table("name,sequence,full", *(f"d{n},{a},{write(b)}" for n, (a, b) in enumerate(pairs)))
+    assert "'full'" in refused(text)
+    assert residues(read(text, sequence_column="sequence")) == [*BINDERS[:2]]
+    same = table("name,sequence,full", *(f"d{n},{b},{write(b)}" for n, b in enumerate(BINDERS[:2])))
+    assert "B" in write("A" * 20) or residues(read(same)) == [*BINDERS[:2]]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "these are designs in the first set",
+        "DESIGN-SERIES-A",
+        "---HHHHTTTTEEEEEGGGIIIBB--SS--",
+        "acgtnacgtt acgtacgtnt acgtaagtac",
+        "Thermo Fisher Scientific",
+        "InternalReferenceCandidateSet",
+    ],
+)
+def test_other_text_is_no_second_column_of_sequences(cell):
+    assert len(read(table("name,sequence,full", *(f"d{n},{b},{cell}" for n, b in enumerate(BINDERS))))) == 4
+
+
 def test_columns_that_are_no_rivals_need_none():
     cdr, helix = "ARWGGDGFYAMDY", "HHHHHHLLLLEEEE"
     sequences = read(

@@ -25,6 +25,7 @@ from prefect_assay.designs.readers.columns import (
     explain_missing,
     find_header,
     find_repeated,
+    fold_residues,
     is_control,
     is_missing,
     metadata_of,
@@ -345,7 +346,7 @@ class _Reader:
         """Stop where another column of sequences differs: either may be the design."""
         for index in self._aside.rivals:
             other = _get_cell(row, index)
-            if not is_missing(other) and _fold_residues(other) != _fold_residues(residues):
+            if not is_missing(other) and fold_residues(other) != fold_residues(residues):
                 taken = ", ".join(self._titles[column] for column in self._header.sequences)
                 rival = self._titles[index]
                 raise UnreadableFile(
@@ -407,10 +408,6 @@ class _Reader:
 def _with_run(unpack: Callable[[str], dict[str, str]], extra: str) -> dict[str, str]:
     rest, _, run = extra.rpartition(_UNIT)
     return {**unpack(rest), "run": run}
-
-
-def _fold_residues(residues: str) -> str:
-    return "".join(residues.split()).upper().removesuffix("*").replace("/", ":")
 
 
 def _unpack_columns(
