@@ -487,6 +487,16 @@ def test_one_row_with_other_chains_than_its_columns_say_is_asked_about(row):
     assert "1 row, 'x': the residues of heavy, light" in asked(content)
 
 
+@pytest.mark.parametrize(
+    "cells", [f"{LIGHT[0]},{HEAVY[0]}", f",{HEAVY[0]}", f"{LIGHT[0]},"], ids=["swapped", "heavy", "light"]
+)
+def test_domains_of_a_single_chain_in_each_others_columns_are_asked_about(cells):
+    chain = f"{HEAVY[0]}{'GGGGS' * 3}{LIGHT[0]}"
+    content = table("name,sequence,VH,VL", f"a,{chain},{cells}", f"b,{chain}A,{HEAVY[0]},{LIGHT[0]}")
+    assert "1 row, 'a': the residues of VH, VL are not a heavy and a light chain" in asked(content)
+    assert len(read(content, as_is=True)) == 2
+
+
 # -- letters
 
 

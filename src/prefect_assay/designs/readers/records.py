@@ -30,7 +30,7 @@ from prefect_assay.service.words import listed, many
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
 MAX_RESIDUES: Final = 100_000
 FAB: Final = "FAB"
-_DOMAINS: Final = ("VH", "VL")
+DOMAINS: Final = ("VH", "VL")
 _LAST: Final = 2**63  # what concerns the whole source is listed behind its lines
 KEPT: Final = 50  # a binary file or a wrong column must not end in a million lines
 _LETTERS: Final = "".join(sorted(AMINO_ACIDS))
@@ -305,7 +305,7 @@ def _check_domains(rows: Rows, errors: SourceErrors) -> None:
     # A row at which reading has stopped has metadata and no residues.
     for position, residues in enumerate(rows.residues if rows.metadata else ()):
         metadata = rows.metadata.get(position, {})
-        for title in _DOMAINS:
+        for title in DOMAINS:
             cell = metadata.get(title, "")
             domain = "".join(cell.split()).upper().removesuffix(STOP)
             if residues and domain not in residues and not judge_chain(cell):
