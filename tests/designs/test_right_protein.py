@@ -245,6 +245,16 @@ def test_domains_of_another_row_are_not_sent(titles, end, choices):
     assert "sequence 'b': VH" not in message
 
 
+@pytest.mark.parametrize("linker", ["GGGGS" * 3, "(G4S)3", "G4S", "15", "flexible"])
+def test_a_linker_that_is_residues_is_a_part_of_the_chain(linker):
+    one, vh, vl = SCFV_ROWS[0]
+    text = table("name,sequence,vh,vl,linker", f"a,{one},{vh},{vl},{linker}")
+    assert read(text).items[0].metadata["linker"] == linker
+    message = refused(text.replace(f",{linker}", f",{'GGGGS' * 4}"))
+    assert "linker (20 letters) is no part of the sequence (242 letters)" in message
+    assert "or rename the column linker" in message
+
+
 def test_domains_are_compared_with_the_chain_that_is_taken():
     one, vh, vl = SCFV_ROWS[0]
     text = table("name,sequence,vh,vl", f"a,{one}:{PDL1},{vh},{vl}")

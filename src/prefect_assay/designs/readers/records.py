@@ -31,6 +31,7 @@ from prefect_assay.service.words import listed, many
 MAX_RESIDUES: Final = 100_000
 FAB: Final = "FAB"
 DOMAINS: Final = ("VH", "VL")
+_LINKER: Final = "linker"  # residues, or a word such as (G4S)3
 _LAST: Final = 2**63  # what concerns the whole source is listed behind its lines
 KEPT: Final = 50  # a binary file or a wrong column must not end in a million lines
 _LETTERS: Final = "".join(sorted(AMINO_ACIDS))
@@ -301,17 +302,19 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
 
 
 def _check_domains(rows: Rows, errors: SourceErrors) -> None:
-    """VH and VL go out with the sequence, so that they must be parts of it."""
+    """VH, VL and the linker of a single chain go out with the sequence, so that they must be parts of it."""
     # A row at which reading has stopped has metadata and no residues.
     for position, residues in enumerate(rows.residues if rows.metadata else ()):
         metadata = rows.metadata.get(position, {})
-        for title in DOMAINS:
+        for title in (*DOMAINS, _LINKER):
             cell = metadata.get(title, "")
             domain = "".join(cell.split()).upper().removesuffix(STOP)
-            if residues and domain not in residues and not judge_chain(cell):
+            is_residues = title != _LINKER or (CHAIN_SEPARATOR not in residues and _CLEAN.fullmatch(cell))
+            if residues and is_residues and domain not in residues and not judge_chain(cell):
+                order = f", rename the column {title}, or order that column with --sequence-column (in a form: sequence_column)"
                 errors.add(
                     f"{title} ({many(len(domain), 'letter')}) is no part of the sequence ({many(len(residues), 'letter')}), and is sent with it: correct "
-                    f"the row, rename the column {title}, or order that column with --sequence-column (in a form: sequence_column)",
+                    f"the row{order if title in DOMAINS else f', or rename the column {title}'}",
                     line=rows.lines[position],
                     name=rows.names[position],
                 )
