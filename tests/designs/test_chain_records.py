@@ -588,6 +588,7 @@ PASS = {
     "scFv with its parts": table("name,sequence,VH,VL,type", *(f"s{index},{HEAVY[index]}{'GGGGS' * 3}{LIGHT[index]},{HEAVY[index]},{LIGHT[index]},scFv" for index in range(4))),
     "one light chain": table("name,heavy,light", *(f"{row},{LIGHT[0]}" for row in H_TABLE)),
     "two heavy, two light": table("name,heavy,light", *(f"ab{one}{other},{HEAVY[one]},{LIGHT[other]}" for one in (0, 1) for other in (0, 1))),
+    "three heavy, three light": table("name,heavy,light", *(f"ab{one}{other},{HEAVY[one]},{LIGHT[other]}" for one in range(3) for other in range(3))),
     "IgG": table("name,vh,vl,format", *(f"{row},{LIGHT[0]},IgG1" for row in H_TABLE)),
     "heavy alone": table("name,heavy,light", *(f"{row}," for row in H_TABLE)),
     "numbers": fasta(("d1_1", "d1_2", "d2_1", "d2_2"), BINDERS),

@@ -360,6 +360,21 @@ def test_one_chain_is_taken_and_the_target_left(kind, chain):
         assert residues(read(text, chain=chain)) == binders
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_each_of_several_targets_may_be_a_chain_of_some_of_the_designs(is_first):
+    targets = [changed(PDL1, 60, seed) for seed in range(5)]
+    binders = [changed(binder, 40, seed) for seed in range(4) for binder in BINDERS[:3]]
+    pairs = [[binder, targets[index % 3]] for index, binder in enumerate(binders[:9])]
+    text = designs(*(":".join(reversed(pair) if is_first else pair) for pair in pairs))
+    message = refused(text)
+    assert message.count("is the same in 3 of 9 designs") == 3
+    assert f"--chain {2 if is_first else 1} (in a form: chain)" in message
+    pairs = [f"{binder}:{targets[index % 5]}" for index, binder in enumerate(binders)]
+    assert "2 more chains are shared by several designs" in refused(designs(*pairs))
+    few = [f"{binder}:{targets[0] if index < 3 else binder[::-1]}" for index, binder in enumerate(binders)]
+    assert len(read(designs(*few))) == 12
+
+
 @pytest.mark.parametrize("number", [1, 3])
 @pytest.mark.parametrize("label", ["A", "H", "GK", "TARGET"])
 @pytest.mark.parametrize("is_first", [True, False])

@@ -10,7 +10,7 @@ looked at by a sample that is spread evenly over it.
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeVar
@@ -270,13 +270,27 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
     if len(designs) < 2:  # noqa: PLR2004 - a single design shares nothing
         return
     counts = Counter(chain for chains in designs for chain in set(chains))
-    shared = [
-        chain for chain, count in counts.items() if count >= max(2, len(designs) / 2) and chain not in known
-    ]
-    asked = False
+    # Each of several targets is a chain of some of the designs.
+    shared = {chain for chain, count in counts.items() if count > 1 and chain not in known}
+    if 2 * sum(not shared.isdisjoint(chains) for chains in designs) < len(designs):
+        shared = set()
+    asked, common = _judge_shared_chains(residues, designs, {chain: counts[chain] for chain in shared})
+    doubts.asked += _list_few(asked)
+    doubts.notes += _list_few(common)
+    if not asked:
+        _look_at_similar_chains(residues, designs, shared, doubts)
+
+
+def _judge_shared_chains(
+    residues: Sequence[str], designs: Sequence[Sequence[str]], counts: Mapping[str, int]
+) -> tuple[list[str], list[str]]:
+    """Questions about shared chains, and notes about those that are shared for a good reason."""
+    asked: list[str] = []
+    common: list[str] = []
     antibody: str | None = None
     is_pair = max(map(len, designs)) == 2  # noqa: PLR2004 - of more chains, two may be an antibody that is the target
-    for chain in sorted(shared, key=lambda sequence: -len(sequence)):
+    is_short = max(len(chain) for chains in designs for chain in chains) < COMPARED_FROM
+    for chain in sorted(counts, key=lambda sequence: (-counts[sequence], -len(sequence)))[:_SAMPLE]:
         kind = classify_antibody_chain(chain)
         where = next(chains.index(chain) + 1 for chains in designs if chain in chains)
         line = f"chain {where} is the same in {_format_share(counts[chain], len(designs))} ({_describe_chain(chain)})"
@@ -286,15 +300,24 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
             and _is_pairing(designs, chain, "light" if kind == "heavy" else "heavy")
         ):
             antibody = kind
-            doubts.notes.append(f"{line}: a common {kind} chain")
-            continue
-        if max(len(other) for chains in designs for other in chains) < COMPARED_FROM:
-            doubts.notes.append(line)
-            continue
-        asked = True
-        doubts.asked.append(_name_chain(line, _list_other_chains(residues, where)))
-    if not asked:
-        _look_at_similar_chains(residues, designs, shared, doubts)
+            common.append(f"{line}: a common {kind} chain")
+        elif is_short:
+            common.append(line)
+        else:
+            asked.append(_name_chain(line, _list_other_chains(residues, where)))
+    return asked, common
+
+
+def _list_few(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _LISTED
+    return [
+        *lines[:_LISTED],
+        *(
+            [f"{many(more, 'more chain is', 'more chains are')} shared by several designs"]
+            if more > 0
+            else []
+        ),
+    ]
 
 
 def _is_pairing(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool:
@@ -305,7 +328,7 @@ def _is_pairing(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool
 
 
 def _look_at_similar_chains(
-    residues: Sequence[str], designs: Sequence[Sequence[str]], shared: Sequence[str], doubts: Doubts
+    residues: Sequence[str], designs: Sequence[Sequence[str]], shared: Collection[str], doubts: Doubts
 ) -> None:
     """A chain with small differences in all, next to chains that are unrelated."""
     usual = Counter(map(len, designs)).most_common(1)[0][0]
