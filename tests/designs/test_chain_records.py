@@ -206,6 +206,25 @@ def test_a_target_that_cannot_be_compared_is_said_to_be_so():
         assert refuse_target(single, absent, ReadingOptions()) == ()
 
 
+def test_the_advice_about_a_target_is_followed():
+    """What a message says to write is accepted by the next command."""
+    fused = fasta(["d1"], [BINDERS[0] + TARGET])
+    with pytest.raises(
+        InvalidSequences, match=r"--chain 1 \(in a form: chain\) in addition to --target-sequence"
+    ):
+        refuse_target(read(fused), TARGET, ReadingOptions())
+    refuse_target(read(fused, chain="1", target_sequence=TARGET), TARGET, ReadingOptions())
+    two = f"{BINDERS[5]}:{TARGET}"
+    assert "--chain 1 (in a form: chain) orders the rest" in asked(fused, target_sequence=two)
+    assert residues(read(fused, chain="1", target_sequence=two)) == [BINDERS[0]]
+    whole = asked(fasta(["d1", "d2"], [BINDERS[0], TARGET]), target_sequence=TARGET)
+    assert "Leave these designs out, or order them with --as-is" in whole
+    assert "--chain" not in whole
+    content = fasta(("d0_H", "d0_L", "d0_T"), (HEAVY[0], LIGHT[0], TARGET))
+    assert "name the designed chains with --chain (in a form: chain), as in H,L" in asked(content)
+    assert residues(read(content, chain="H,L")) == [f"{HEAVY[0]}:{LIGHT[0]}"]
+
+
 def test_a_target_of_two_chains_in_a_column_is_compared_chain_by_chain():
     text = f"name,sequence,target_sequence\nd1,{BINDERS[0]}:{TARGET[:20]},{TARGET[30:]}/{TARGET[:20]}\n"
     assert "chain 2 of 1 of 1 design is the target in a column of the file" in asked(text)

@@ -8,12 +8,14 @@ from typing import Final
 from prefect_assay.designs.doubt import (
     CHAIN,
     COMPARED_FROM,
+    IN_ADDITION,
     KEEP,
     SHARED_FROM,
     Doubts,
     Known,
     find_doubts,
     find_longest_rest,
+    is_in,
     pieces_of,
     split_target,
 )
@@ -159,7 +161,7 @@ def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOpti
         )
     designs = [item for item in sequences.items if not item.control]
     names, texts = [item.name for item in designs], [item.aa_string for item in designs]
-    refusals = find_doubts(names, texts, [Known(CATALOG, chain) for chain in chains]).refused
+    refusals = find_doubts(names, texts, [Known(CATALOG, chain, IN_ADDITION) for chain in chains]).refused
     catalog = [line for line in refusals if CATALOG in line]
     if catalog:
         raise InvalidSequences([f"{sequences.source}: {line}" for line in catalog])
@@ -196,7 +198,15 @@ def _cut_fused(
     part_number = _count_wanted_chains(reading)
     if doubts.refused:
         target = next(
-            (protein.residues for protein in known if any(protein.what in line for line in doubts.refused)),
+            (
+                protein.residues
+                for protein in known
+                if any(
+                    is_in(text, protein.residues)
+                    for index, text in enumerate(pool.residues)
+                    if index not in pool.controls
+                )
+            ),
             None,
         )
         if target is None:

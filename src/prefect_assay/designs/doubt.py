@@ -43,14 +43,19 @@ T = TypeVar("T")
 
 KEEP: Final = "--as-is (in a form: as_is)"
 CHAIN: Final = "--chain {} (in a form: chain)"
+IN_ADDITION: Final = " in addition to --target-sequence (its residues)"
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A protein that is not a design: the target, or a native input."""
+    """A protein that is not a design: the target, or a native input.
+
+    `option` is what cuts it out of a single chain, in addition to the number of a part.
+    """
 
     what: str
     residues: str
+    option: str = ""
 
 
 @dataclass(slots=True)
@@ -149,9 +154,13 @@ def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known
     where = {_describe_place(residues[index], target) for index in indexes}
     place = where.pop() if len(where) == 1 else "a chain or a part"
     line = f"{place} of {len(indexes):,} of {many(len(residues), 'design')} is {known.what} ({_describe_chain(target)}): {listed}"
+    design = residues[indexes[0]]
+    rest = find_longest_rest(pieces_of(design, target), target)
+    option = "" if CHAIN_SEPARATOR in design else known.option
     doubts.refused.append(
-        f"{line}. {CHAIN.format(_other_chain(residues[indexes[0]], target))} orders the rest, {KEEP} all of it, "
-        "or leave these designs out"
+        f"{line}. {CHAIN.format(rest)}{option} orders the rest, {KEEP} all of it, or leave these designs out"
+        if rest
+        else f"{line}. Leave these designs out, or order them with {KEEP}"
     )
 
 
@@ -207,11 +216,6 @@ def _describe_place(design: str, target: str) -> str:
     if start <= _LOOSE and len(design) - end <= _LOOSE:
         return "the whole"
     return "the beginning" if start <= _LOOSE else "the end" if len(design) - end <= _LOOSE else "a part"
-
-
-def _other_chain(design: str, target: str) -> str:
-    """The number of the chain or piece to order in place of the target, as the option takes it."""
-    return str(find_longest_rest(pieces_of(design, target), target) or "N")
 
 
 def find_longest_rest(pieces: Sequence[str], target: str) -> int | None:
@@ -475,7 +479,7 @@ def _ask_about_end(reference: str, part: str, texts: Sequence[str], which: str, 
         _name_chain(
             f"{_format_share(count, len(texts))} {side} {same} {len(part)} residues{which} ({_describe_chain(part)}), and the rest is unrelated",
             "1" if at_end else "2",
-            exact="" if doubts.shared_end else " in addition to --target-sequence (its residues)",
+            exact="" if doubts.shared_end else IN_ADDITION,
         )
     )
 

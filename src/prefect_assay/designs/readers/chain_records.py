@@ -204,7 +204,9 @@ def _do_letters_name_chains(rows: Rows, groups: Groups, several: Groups) -> bool
     if records < _MOST * len(rows.names) or max(map(len, several.values())) > _CHAINS_MAX:
         return False
     if not _has_shared_chain(rows, several):
-        is_pair = all(group.keys() in _PAIRS_OF_CHAINS for group in several.values())
+        is_pair = all(
+            group.keys() in _PAIRS_OF_CHAINS or group.keys() > {"H", "L"} for group in several.values()
+        )
         of_designs = sum(map(_is_of_one_design, several)) >= _MOST * len(several)
         if not is_pair or not of_designs:
             return False
