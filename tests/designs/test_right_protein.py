@@ -376,7 +376,7 @@ def test_each_of_several_targets_may_be_a_chain_of_some_of_the_designs(is_first)
 
 
 @pytest.mark.parametrize("number", [1, 3])
-@pytest.mark.parametrize("label", ["A", "H", "GK", "TARGET"])
+@pytest.mark.parametrize("label", ["A", "H", "GK", "TARGET", "CHAINA", "HEAVYCHAIN"])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_the_label_of_a_chain_is_no_chain(number, label, is_first):
     pairs = [(label, binder) if is_first else (binder, label) for binder in BINDERS[:number]]
