@@ -180,6 +180,22 @@ def test_the_target_is_known_however_the_catalog_writes_it(spelling):
     assert refuse_target(others, spelling(target), ReadingOptions()) == ()
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        TARGET.lower(),
+        f">T\n{TARGET}",
+        f"{TARGET[:50]}-{TARGET[50:]}",
+        f"{BINDERS[1]}:{TARGET[:50]}X{TARGET[51:]}",
+    ],
+)
+def test_the_residues_of_the_target_are_known_however_the_user_writes_them(written):
+    content = fasta(["d1"], [f"{BINDERS[0]}:{TARGET}"])
+    assert "is the target (--target-sequence)" in asked(content, target_sequence=written)
+    for short in ("MKV", "1234", ">T"):
+        assert "give 8 residues of the target or more" in asked(content, target_sequence=short)
+
+
 def test_a_target_that_cannot_be_compared_is_said_to_be_so():
     single = read(CASES / "single_design_with_its_target.fasta")
     for written in ("see the data sheet", "Proprietary", "RGDSP", "X" * 200):
@@ -188,6 +204,25 @@ def test_a_target_that_cannot_be_compared_is_said_to_be_so():
         assert refuse_target(single, written, ReadingOptions(as_is=True)) == ()
     for absent in (None, "", " \n"):
         assert refuse_target(single, absent, ReadingOptions()) == ()
+
+
+def test_the_advice_about_a_target_is_followed():
+    """What a message says to write is accepted by the next command."""
+    fused = fasta(["d1"], [BINDERS[0] + TARGET])
+    with pytest.raises(
+        InvalidSequences, match=r"--chain 1 \(in a form: chain\) in addition to --target-sequence"
+    ):
+        refuse_target(read(fused), TARGET, ReadingOptions())
+    refuse_target(read(fused, chain="1", target_sequence=TARGET), TARGET, ReadingOptions())
+    two = f"{BINDERS[5]}:{TARGET}"
+    assert "--chain 1 (in a form: chain) orders the rest" in asked(fused, target_sequence=two)
+    assert residues(read(fused, chain="1", target_sequence=two)) == [BINDERS[0]]
+    whole = asked(fasta(["d1", "d2"], [BINDERS[0], TARGET]), target_sequence=TARGET)
+    assert "Leave these designs out, or order them with --as-is" in whole
+    assert "--chain" not in whole
+    content = fasta(("d0_H", "d0_L", "d0_T"), (HEAVY[0], LIGHT[0], TARGET))
+    assert "name the designed chains with --chain (in a form: chain), as in H,L" in asked(content)
+    assert residues(read(content, chain="H,L")) == [f"{HEAVY[0]}:{LIGHT[0]}"]
 
 
 def test_a_target_of_two_chains_in_a_column_is_compared_chain_by_chain():
@@ -275,7 +310,7 @@ CHAINS = [
 def test_names_that_differ_only_by_the_label_of_a_chain_are_asked_about(first, second, others):
     content = beside(first, second, BINDERS, others)
     assert "names that differ only by a label" in asked(content)
-    label = "ALPHA" if "alpha" in first else "1" if first.endswith("1") else "A"
+    label = "ALPHA" if "alpha" in first else "1" if "Chain_1" in first else "A"
     assert residues(read(content, chain=label)) == BINDERS[:3]
     assert len(read(content, as_is=True).items) + len(read(content, as_is=True).duplicates) == 6
 
@@ -327,6 +362,10 @@ def test_a_nanobody_and_its_target_are_asked_about(names):
 COLUMNS = {
     "grouped": table("id,design,chain,sequence", *(f"{label}{index},d{index},{label},{sequence}" for index in range(3) for label, sequence in (("A", BINDERS[index]), ("B", TARGET)))),
     "in turn": table("name,chain,sequence", *(f"x{index},{'AB'[index % 2]},{BINDERS[index]}" for index in range(6))),
+    "words": table("name,chain,sequence", *(f"x{index},{'EGFR' if index % 2 else 'binder'},{BINDERS[index]}" for index in range(4))),
+    "words of a kind": table("name,design,chain_type,sequence", *(f"x{index},d{index // 2},{'EGFR' if index % 2 else 'binder'},{BINDERS[index]}" for index in range(6))),
+    "receptor": beside("des{}_binder", "des{}_receptor", BINDERS, BINDERS[5:]),
+    "one receptor": fasta(("binder1", "binder2", "my_receptor_chain_A"), BINDERS),
     "entity": table("name,sequence,role", *(f"d{index},{BINDERS[index]},binder" for index in range(3)), f"x,{TARGET},target"),
     "flag": table("name,sequence,is_target", *(f"d{index},{BINDERS[index]},false" for index in range(3)), f"x,{TARGET},true"),
     "antigen chain": table("name,sequence,kind", *(f"d{index},{BINDERS[index]},design" for index in range(3)), f"x,{TARGET},Antigen chain"),
@@ -340,11 +379,56 @@ def test_a_column_that_says_chain_or_target_is_asked_about(kind):
     )
 
 
-@pytest.mark.parametrize("title", ["target", "Antigen", "target_sequence"])
+@pytest.mark.parametrize(
+    "title",
+    [
+        "target",
+        "Antigen",
+        "target_sequence",
+        "receptor_seq",
+        "antigen_aa",
+        "target_chain",
+        "target_protein_sequence",
+        "target.seq",
+        "Target (sequence)",
+    ],
+)
 def test_the_residues_in_a_column_target_are_looked_for_in_one_design_too(title):
     content = table(f"name,sequence,{title}", f"d1,{BINDERS[0]}{TARGET},{TARGET}")
     assert "the target in a column of the file" in asked(content)
     assert residues(read(content, chain="1")) == [BINDERS[0]]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        TARGET.lower(),
+        f"{TARGET[:70]} {TARGET[70:]}",
+        f"{TARGET[:70]}--{TARGET[70:]}",
+        f'">chain T\n{TARGET}"',
+        TARGET[:9],
+        f"{TARGET[:70]}X{TARGET[70:]}",
+    ],
+    ids=["lower case", "blank", "gap", "FASTA", "nine residues", "unknown residue"],
+)
+def test_a_target_in_a_column_is_known_however_it_is_written(cell):
+    chain = TARGET[:9] if len(cell) == 9 else TARGET
+    others = [f"x{index},{BINDERS[index]},PD-L1,0.{index}" for index in range(1, 4)]
+    content = table(
+        "name,sequence,target,target_iptm",
+        *others,
+        f"d1,{BINDERS[0]}:{chain},{cell},0.7",
+        f"d2,{TARGET},,0.5",
+    )
+    assert "is the target in a column of the file" in asked(content)
+    many_scores = [f"y{index},{BINDERS[5]}{'A' * index},{index}e-3,{index}" for index in range(90)]
+    assert "the target in a column" in asked(
+        table("name,sequence,target_score,target", *many_scores, f"d1,{BINDERS[0]}:{chain},1,{cell}")
+    )
+
+
+def test_a_binder_for_a_target_is_no_target():
+    assert len(read(table("name,sequence,target_binder_seq", f"d1,{BINDERS[0]},{BINDERS[0]}"))) == 1
 
 
 def test_rows_of_a_column_of_chains_are_joined_or_taken():
@@ -420,6 +504,16 @@ def test_a_single_chain_in_two_columns_is_asked_about(content):
 def test_one_row_with_other_chains_than_its_columns_say_is_asked_about(row):
     content = pairs_table("name,heavy,light") + f"{row}\n"
     assert "1 row, 'x': the residues of heavy, light" in asked(content)
+
+
+@pytest.mark.parametrize(
+    "cells", [f"{LIGHT[0]},{HEAVY[0]}", f",{HEAVY[0]}", f"{LIGHT[0]},"], ids=["swapped", "heavy", "light"]
+)
+def test_domains_of_a_single_chain_in_each_others_columns_are_asked_about(cells):
+    chain = f"{HEAVY[0]}{'GGGGS' * 3}{LIGHT[0]}"
+    content = table("name,sequence,VH,VL", f"a,{chain},{cells}", f"b,{chain}A,{HEAVY[0]},{LIGHT[0]}")
+    assert "1 row, 'a': the residues of VH, VL are not a heavy and a light chain" in asked(content)
+    assert len(read(content, as_is=True)) == 2
 
 
 # -- letters
@@ -513,6 +607,7 @@ PASS = {
     "scFv with its parts": table("name,sequence,VH,VL,type", *(f"s{index},{HEAVY[index]}{'GGGGS' * 3}{LIGHT[index]},{HEAVY[index]},{LIGHT[index]},scFv" for index in range(4))),
     "one light chain": table("name,heavy,light", *(f"{row},{LIGHT[0]}" for row in H_TABLE)),
     "two heavy, two light": table("name,heavy,light", *(f"ab{one}{other},{HEAVY[one]},{LIGHT[other]}" for one in (0, 1) for other in (0, 1))),
+    "three heavy, three light": table("name,heavy,light", *(f"ab{one}{other},{HEAVY[one]},{LIGHT[other]}" for one in range(3) for other in range(3))),
     "IgG": table("name,vh,vl,format", *(f"{row},{LIGHT[0]},IgG1" for row in H_TABLE)),
     "heavy alone": table("name,heavy,light", *(f"{row}," for row in H_TABLE)),
     "numbers": fasta(("d1_1", "d1_2", "d2_1", "d2_2"), BINDERS),
@@ -526,6 +621,9 @@ PASS = {
     "pairs and nanobodies": fasta([f"x{index}" for index in range(6)], [*(f"{HEAVY[index]}:{LIGHT[index]}" for index in range(3)), *HEAVY[5:8]]),
     "a control off target": fasta(("d1", "d2", "off_target_1"), BINDERS),
     "a receptor": fasta(("d1", "d2", "EGF_receptor_mimic"), BINDERS),
+    "receptors that are bound": fasta(("d1", "d2", "d3", "d4", "anti_EGF_receptor", "x5 binder of the EGF receptor", "x6 binds IL7 receptor", "for_receptor_2"), BINDERS),
+    "words in a column of chains": table("name,sequence,chain,method", *(f"d{index},{BINDERS[index]},chain of d{index},RFdiffusion" for index in range(5))),
+    "kinds of chains": table("name,sequence,parent,chain_type", *(f"x{index},{BINDERS[index]},d{index // 2},{'VHH dimer' if index % 2 else 'VHH'}" for index in range(6))),
     "target in a column target": table("name,sequence,target", *(f"d{index},{BINDERS[index]},{'EGFR' if index % 2 else 'receptor'}" for index in range(4))),
     "BindCraft": fasta([f"EGFR_l{60 + index}_s{1000 + index}_mpnn{index}" for index in range(6)], BINDERS),
     "named after the target": fasta([f"target_binder_{index}" for index in range(5)], BINDERS),

@@ -130,6 +130,41 @@ def test_two_columns_of_sequences_need_a_choice(delimiter):
     assert residues(read(text, sequence_column="binder_sequence")) == [*BINDERS[:2]]
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        str.lower,
+        lambda b: f'"{b[:10]} {b[10:20]} {b[20:]}"',
+        lambda b: f'"{b[:30]}\n{b[30:]}"',
+        lambda b: f"{b[:9]}--{b[9:]}-",
+        lambda b: f"{b[:9]}B{b[10:]}",
+    ],
+    ids=["lower case", "blocks", "lines", "gaps", "ambiguous"],
+)
+def test_a_second_column_of_sequences_is_one_however_it_is_written(write):
+    pairs = zip(BINDERS[:2], BINDERS[2:], strict=True)
+    text = table("name,sequence,full", *(f"d{n},{a},{write(b)}" for n, (a, b) in enumerate(pairs)))
+    assert "'full'" in refused(text)
+    assert residues(read(text, sequence_column="sequence")) == [*BINDERS[:2]]
+    same = table("name,sequence,full", *(f"d{n},{b},{write(b)}" for n, b in enumerate(BINDERS[:2])))
+    assert "B" in write("A" * 20) or residues(read(same)) == [*BINDERS[:2]]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "these are designs in the first set",
+        "DESIGN-SERIES-A",
+        "---HHHHTTTTEEEEEGGGIIIBB--SS--",
+        "acgtnacgtt acgtacgtnt acgtaagtac",
+        "Thermo Fisher Scientific",
+        "InternalReferenceCandidateSet",
+    ],
+)
+def test_other_text_is_no_second_column_of_sequences(cell):
+    assert len(read(table("name,sequence,full", *(f"d{n},{b},{cell}" for n, b in enumerate(BINDERS))))) == 4
+
+
 def test_columns_that_are_no_rivals_need_none():
     cdr, helix = "ARWGGDGFYAMDY", "HHHHHHLLLLEEEE"
     sequences = read(
@@ -143,6 +178,26 @@ def test_a_later_row_may_be_the_first_that_differs():
     rows = [f"d{number},{BINDERS[0]}{'A' * number},{BINDERS[0]}{'A' * number}" for number in range(300)]
     rows.append(f"last,{BINDERS[0]},{BINDERS[1]}")
     assert "line 302: the columns" in refused(table("name,sequence,aa_seq", *rows))
+
+
+@pytest.mark.parametrize("column", ["tag,N", "type,SingleChain", "vh,", "control,x"])
+def test_a_row_at_which_reading_stops_may_have_metadata(column):
+    title, _, cell = column.partition(",")
+    rows = [f"a,{BINDERS[0]},{BINDERS[0]},", f"b,{BINDERS[1]},{BINDERS[2]},{cell or BINDERS[1]}"]
+    message = refused(table(f"name,sequence,full_sequence,{title}", *rows))
+    assert "line 3: the columns 'sequence' (62 letters) and 'full_sequence' (51 letters)" in message
+    chains = table(f"name,binder,cochain,{title}", f"a,,{BINDERS[0]},{cell or BINDERS[0]}")
+    assert "has no binder" in refused(chains, chain="1", sequence_column="binder,cochain")
+
+
+@pytest.mark.parametrize(
+    ("titles", "chains"), [("vh,vl", f"{HEAVY},{LIGHT}"), ("sequence", f"{HEAVY}:{LIGHT}")]
+)
+def test_constant_domains_are_no_second_column_of_sequences(titles, chains):
+    text = table(f"name,{titles},type,ch,cl", f"a,{chains},FAB,{FC},{BINDERS[0]}")
+    (design,) = read(text).items
+    assert design.aa_string == f"{HEAVY}:{LIGHT}"
+    assert design.metadata["framework_regions"] == {"ch": FC, "cl": BINDERS[0]}
 
 
 @pytest.mark.parametrize("absent", ["", "NA"])
@@ -188,6 +243,16 @@ def test_domains_of_another_row_are_not_sent(titles, end, choices):
     assert "line 2, sequence 'a': VH (121 letters) is no part of the sequence" in message
     assert "line 3, sequence 'b': VL (107 letters) is no part of the sequence" in message
     assert "sequence 'b': VH" not in message
+
+
+@pytest.mark.parametrize("linker", ["GGGGS" * 3, "(G4S)3", "G4S", "15", "flexible"])
+def test_a_linker_that_is_residues_is_a_part_of_the_chain(linker):
+    one, vh, vl = SCFV_ROWS[0]
+    text = table("name,sequence,vh,vl,linker", f"a,{one},{vh},{vl},{linker}")
+    assert read(text).items[0].metadata["linker"] == linker
+    message = refused(text.replace(f",{linker}", f",{'GGGGS' * 4}"))
+    assert "linker (20 letters) is no part of the sequence (242 letters)" in message
+    assert "or rename the column linker" in message
 
 
 def test_domains_are_compared_with_the_chain_that_is_taken():
@@ -295,8 +360,23 @@ def test_one_chain_is_taken_and_the_target_left(kind, chain):
         assert residues(read(text, chain=chain)) == binders
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_each_of_several_targets_may_be_a_chain_of_some_of_the_designs(is_first):
+    targets = [changed(PDL1, 60, seed) for seed in range(5)]
+    binders = [changed(binder, 40, seed) for seed in range(4) for binder in BINDERS[:3]]
+    pairs = [[binder, targets[index % 3]] for index, binder in enumerate(binders[:9])]
+    text = designs(*(":".join(reversed(pair) if is_first else pair) for pair in pairs))
+    message = refused(text)
+    assert message.count("is the same in 3 of 9 designs") == 3
+    assert f"--chain {2 if is_first else 1} (in a form: chain)" in message
+    pairs = [f"{binder}:{targets[index % 5]}" for index, binder in enumerate(binders)]
+    assert "2 more chains are shared by several designs" in refused(designs(*pairs))
+    few = [f"{binder}:{targets[0] if index < 3 else binder[::-1]}" for index, binder in enumerate(binders)]
+    assert len(read(designs(*few))) == 12
+
+
 @pytest.mark.parametrize("number", [1, 3])
-@pytest.mark.parametrize("label", ["A", "H", "GK", "TARGET"])
+@pytest.mark.parametrize("label", ["A", "H", "GK", "TARGET", "CHAINA", "HEAVYCHAIN"])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_the_label_of_a_chain_is_no_chain(number, label, is_first):
     pairs = [(label, binder) if is_first else (binder, label) for binder in BINDERS[:number]]
@@ -353,6 +433,38 @@ def test_the_shared_chain_itself_is_no_choice():
     assert residues(read(designs(*BINDERS), chain="1")) == [*BINDERS]
 
 
+@pytest.mark.parametrize(
+    ("write", "chain", "other"),
+    [
+        (lambda pairs: designs(*map(":".join, pairs)), "1", "2"),
+        (lambda pairs: table("name,a,b", *(f"d{n},{a},{b.lower()}" for n, (a, b) in enumerate(pairs))), "1", "2"),
+        (lambda pairs: "".join(fasta((f"d{n}_chain_A", a), (f"d{n}_chain_B", b)) for n, (a, b) in enumerate(pairs)), "A", "B"),
+    ],
+    ids=["FASTA", "columns", "labels"],
+)  # fmt: skip
+def test_a_chain_that_is_left_out_of_one_design_is_not_ordered_as_another(write, chain, other):
+    pairs = [(binder, PDL1) for binder in BINDERS[:3]]
+    choices = {"sequence_column": "a,b"} if write(pairs).startswith("name") else {}
+    assert residues(read(write(pairs), chain=chain, **choices)) == [*BINDERS[:3]]
+    for odd in ((PDL1, BINDERS[3]), (PDL1, PDL1[5:])):
+        message = refused(write([*pairs, odd]), chain=chain, **choices)
+        assert "(114 residues, FTVTVPKDLY...) was left out of 'd" in message
+    homodimer = [*pairs[:2], (BINDERS[2], BINDERS[2])]
+    assert residues(read(write(homodimer), chain=chain, **choices)) == [*BINDERS[:3]]
+    if chain == "1":
+        assert len(read(write([*pairs, (PDL1, BINDERS[3])]), chain=chain, as_is=True, **choices)) == 4
+
+
+def test_a_control_may_be_a_chain_that_is_left_out():
+    rows = [f"d{number},{binder}:{PDL1},false" for number, binder in enumerate(BINDERS)]
+    assert len(read(table("name,sequence,control", *rows, f"t,{PDL1},true"), chain="1")) == 5
+
+
+@pytest.mark.parametrize("kind", ["af3 json", "boltz yaml", "boltz", "rcsb"])
+def test_chains_of_complexes_have_names_and_no_numbers(kind):
+    assert "no chain '2'" in refused(COMPLEXES[kind], chain="2")
+
+
 def test_the_target_as_a_design_is_refused():
     text = designs(*BINDERS, PDL1)
     assert "the whole of 1 of 5 designs is the target" in refused(text, target_sequence=PDL1)
@@ -399,6 +511,11 @@ def test_one_sample_for_each_of_several_inputs_with_targets_of_their_own_is_refu
         for n, (binder, target) in enumerate(zip(BINDERS, targets, strict=False))
     )
     assert "chain 2 of 2 of 2 designs" in refused(text)
+    message = refused(text, chain="2")
+    assert "1 of 2 of 2 designs (114 residues, FTVTVPKDLY...) equals the native input" in message
+    assert "Take another chain with --chain" in message
+    assert residues(read(text, chain="1")) == [*BINDERS[:2]]
+    assert residues(read(text, chain="2", as_is=True)) == [*targets]
 
 
 def test_oligomers_that_were_designed_whole_are_no_native_chains():
@@ -474,6 +591,8 @@ COMPLEXES = {
     "pdb_seqres": fasta(("7xyz_A mol:protein length:113  PD-L1", PDL1), ("7xyz_B mol:protein length:57", BINDERS[0])),
     "old pdb": fasta(("7XYZ:A|PDBID|CHAIN|SEQUENCE", PDL1), ("7XYZ:B|PDBID|CHAIN|SEQUENCE", BINDERS[0])),
     "bare": fasta(("7XYZ_A", PDL1), ("7XYZ_B", BINDERS[0])),
+    "boltz": fasta(("target|protein|./target.a3m", PDL1), ("B|protein|empty", BINDERS[0])),
+    "boltz, long names": fasta(("chain_PDL1|protein", PDL1), ("B|protein", BINDERS[0]), ("ligand 1|smiles", "CCO")),
     "boltz yaml": f"version: 1\nsequences:\n- protein:\n    id: A\n    sequence: {PDL1}\n- protein: {{id: [B, C], sequence: {BINDERS[0]}}}\n- ligand: {{id: L, smiles: CCO}}\n",
     "af3 json": json.dumps(
         {"name": "x", "dialect": "alphafold3", "version": 1, "modelSeeds": [1], "sequences": [

@@ -108,6 +108,12 @@ WORDS = [
     "WITHDRAWN",
     "DISCARDED",
     "REFERENCE",
+    "IDENTICAL",
+    "CLASSIFIED",
+    "REPLICATE",
+    "DEPRECATED",
+    "REPLACEME",
+    "DATA MISSING",
     "skipped",
     "same-as",
     "see_above",
@@ -238,9 +244,10 @@ def test_a_few_of_many_wrapped_records_have_m_at_the_beginning_of_a_line():
     )
 
 
-def test_two_lines_are_one_chain_where_longer_records_have_the_same_unusual_width():
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_two_lines_are_one_chain_where_longer_records_have_the_same_unusual_width(between):
     sequences = [protein(length, length, "S") for length in (100, 150, 40)]
-    text = "".join(f">{len(sequence)}\n{wrapped(sequence, 55)}\n" for sequence in sequences)
+    text = "".join(f">{len(sequence)}\n{wrapped(sequence, 55)}\n{between}" for sequence in sequences)
     assert residues(text) == sequences
     assert "sequence '100'" in refused(text.partition(">150")[0])
     assert residues(text.partition("\n>150")[0] + "*\n") == sequences[:1]

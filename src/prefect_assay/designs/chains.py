@@ -1,20 +1,23 @@
 """Applies the choices of `ReadingOptions`: which chain of each design to take, and what to do about doubts."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from prefect_assay.designs.doubt import (
     CHAIN,
     COMPARED_FROM,
+    IN_ADDITION,
     KEEP,
     SHARED_FROM,
     Doubts,
     Known,
     find_doubts,
     find_longest_rest,
+    is_in,
     pieces_of,
+    split_target,
 )
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.readers.producers import COLAB
@@ -23,7 +26,7 @@ from prefect_assay.designs.tables import UnreadableFile
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.service.models.sequences import Pool, ReadingReport, Sequences
 from prefect_assay.service.models.spec_rules import quoted
-from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
 
 TARGET: Final = "the target (--target-sequence)"
@@ -36,8 +39,6 @@ _MANGLED = re.compile(
     r"|\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}"
     r"|\d+(?:[.,]\d+)?E[+-]?\d+|#(?:NAME|REF|VALUE|N/A|NUM|NULL|DIV/0)[?!]?|#{4,})"
 )
-_STRETCH = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}]{{{COMPARED_FROM},}}")
-_FASTA_HEADER = re.compile(r"^\s*>.*$", re.MULTILINE)
 _SLASHED = re.compile(r"[A-Za-z\s*]+(?:/[A-Za-z\s*]+)+")
 _LISTED: Final = 3
 
@@ -66,7 +67,10 @@ def choose_chains(rows: Rows, reading: ReadingOptions) -> None:
                 f"sequence {quoted(rows.names[index])} has {many(len(chains), 'chain')}, and --chain is {reading.chain}",
                 rows.lines[index],
             )
-        rows.residues[index] = CHAIN_SEPARATOR.join(chains[number - 1] for number in numbers)
+        taken = [chains[number - 1] for number in numbers]
+        rows.residues[index] = CHAIN_SEPARATOR.join(taken)
+        if index not in rows.controls:
+            rows.read.note_left_chains(rows.names[index], chains, taken)
     if before > 1 and len(set(rows.residues)) == 1:
         raise UnreadableFile(
             f"chain {reading.chain} is the same in all designs: choose another one, with --chain (in a form: chain)"
@@ -90,7 +94,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
     Raises:
         InvalidSequences: the target is in the designs, or something needs a choice.
     """
-    known = [Known(_COLUMN, chain) for target in rows.read.targets for chain in split_target(target)]
+    known = [Known(_COLUMN, chain) for chain in rows.read.targets]
     known += [Known(TARGET, chain) for chain in _target_chains(reading)]
     doubts = _find_doubts(pool, known, rows.read.natives)
     cut = None
@@ -98,6 +102,7 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
         cut = _cut_fused(pool, rows, reading, known, doubts)
     if cut is not None:
         pool, doubts = cut
+    rows.read.asked += _ask_about_left_chains(pool, rows.read.left_chains)
     objections = [*rows.read.asked, *doubts.refused, *doubts.asked]
     objections = objections or _ask_about_colab_targets(pool, rows)
     if objections and not reading.as_is:
@@ -109,6 +114,18 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
         *describe_mangled_names(pool.names),
     ]
     return replace(pool, report=_make_report(pool, rows, remarks))
+
+
+def _ask_about_left_chains(pool: Pool, left_chains: Mapping[str, str]) -> list[str]:
+    """A question where the chain that was taken of one design is one that was left out of another."""
+    for index, text in enumerate(pool.residues if left_chains else ()):
+        chain = next((chain for chain in text.split(CHAIN_SEPARATOR) if chain in left_chains), None)
+        if chain is not None and index not in pool.controls:
+            line = f"the chain that was taken of {quoted(pool.names[index])} ({len(chain)} residues, {chain[:10]}...) was left out of {quoted(left_chains[chain])}"
+            return [
+                f"{line}: is it the target? Write the chains of all designs in one order, or give such designs in a file of their own"
+            ]
+    return []
 
 
 def _ask_about_colab_targets(pool: Pool, rows: Rows) -> list[str]:
@@ -144,45 +161,24 @@ def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOpti
         )
     designs = [item for item in sequences.items if not item.control]
     names, texts = [item.name for item in designs], [item.aa_string for item in designs]
-    refusals = find_doubts(names, texts, [Known(CATALOG, chain) for chain in chains]).refused
+    refusals = find_doubts(names, texts, [Known(CATALOG, chain, IN_ADDITION) for chain in chains]).refused
     catalog = [line for line in refusals if CATALOG in line]
     if catalog:
         raise InvalidSequences([f"{sequences.source}: {line}" for line in catalog])
     return ()
 
 
-def split_target(text: str) -> list[str]:
-    """The chains of a target as catalogs and tables write them; those without `COMPARED_FROM` amino acids in a row are left out.
-
-    A FASTA header begins a chain. Numbers, gaps, stops and white space are layout. Unknown residues stay, as differences.
-    """
-    chains: list[str] = []
-    for part in re.split("[:/|,;]", _FASTA_HEADER.sub(CHAIN_SEPARATOR, text)):
-        letters = "".join(filter(str.isalpha, part))
-        is_long = len(letters) >= SHARED_FROM and _STRETCH.search(letters.upper())
-        # A shorter chain is compared letter by letter, where an unknown residue equals none; in lower case it is rather words.
-        chains += [letters.upper()] if is_long else _STRETCH.findall(letters)
-    return chains
-
-
-def _target_chains(reading: ReadingOptions) -> list[str]:
+def _target_chains(reading: ReadingOptions) -> tuple[str, ...]:
     if not reading.target_sequence:
-        return []
-    residues = _normalize_residues(reading.target_sequence)
-    if not residues:
+        return ()
+    chains = split_target(reading.target_sequence.upper())
+    if not chains:
         raise InvalidSequences(
-            ["target_sequence: give the residues of the target, in the letters of amino acids"]
+            [
+                f"target_sequence: give {COMPARED_FROM} residues of the target or more, in the letters of amino acids"
+            ]
         )
-    return residues.split(CHAIN_SEPARATOR)
-
-
-def _normalize_residues(text: str) -> str:
-    """Residues in upper case; empty if there is anything else."""
-    lines = text.strip().splitlines()
-    plain = (
-        "".join("".join(line.split()) for line in lines if not line.startswith(">")).upper().removesuffix("*")
-    )
-    return plain if plain and set(plain) <= AMINO_ACIDS | {CHAIN_SEPARATOR} else ""
+    return chains
 
 
 def _find_doubts(pool: Pool, known: Sequence[Known], natives: Sequence[str]) -> Doubts:
@@ -202,7 +198,15 @@ def _cut_fused(
     part_number = _count_wanted_chains(reading)
     if doubts.refused:
         target = next(
-            (protein.residues for protein in known if any(protein.what in line for line in doubts.refused)),
+            (
+                protein.residues
+                for protein in known
+                if any(
+                    is_in(text, protein.residues)
+                    for index, text in enumerate(pool.residues)
+                    if index not in pool.controls
+                )
+            ),
             None,
         )
         if target is None:

@@ -8,15 +8,16 @@ looked at by a sample that is spread evenly over it.
 """
 
 import itertools
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeVar
 
 from prefect_assay.designs.parts import classify_antibody_chain, known_parts, variable_domains
 from prefect_assay.service.models.spec_rules import quoted
-from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
 
 WORD: Final = 4
@@ -35,19 +36,26 @@ _PAIRS: Final = 0.3  # of the designs share it and are unrelated elsewhere
 _LOOSE: Final = 15  # residues of a tag or code next to a shared end
 _LISTED: Final = 3
 _TILE: Final = 8
+_STRETCH = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}]{{{COMPARED_FROM},}}")
+_FASTA_HEADER = re.compile(r"^\s*>.*$", re.MULTILINE)
 
 T = TypeVar("T")
 
 KEEP: Final = "--as-is (in a form: as_is)"
 CHAIN: Final = "--chain {} (in a form: chain)"
+IN_ADDITION: Final = " in addition to --target-sequence (its residues)"
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A protein that is not a design: the target, or a native input."""
+    """A protein that is not a design: the target, or a native input.
+
+    `option` is what cuts it out of a single chain, in addition to the number of a part.
+    """
 
     what: str
     residues: str
+    option: str = ""
 
 
 @dataclass(slots=True)
@@ -120,6 +128,21 @@ def find_densest(mask: Sequence[bool]) -> tuple[int, int]:
 # -- the target
 
 
+@lru_cache(maxsize=64)  # the rows of a table have few targets
+def split_target(text: str) -> tuple[str, ...]:
+    """The chains of a target as catalogs and tables write them; those without `COMPARED_FROM` amino acids in a row are left out.
+
+    A FASTA header begins a chain. Numbers, gaps, stops and white space are layout. Unknown residues stay, as differences.
+    """
+    chains: list[str] = []
+    for part in re.split("[:/|,;]", _FASTA_HEADER.sub(CHAIN_SEPARATOR, text)):
+        letters = "".join(filter(str.isalpha, part))
+        is_long = len(letters) >= SHARED_FROM and _STRETCH.search(letters.upper())
+        # A shorter chain is compared letter by letter, where an unknown residue equals none; in lower case it is rather words.
+        chains += [letters.upper()] if is_long else _STRETCH.findall(letters)
+    return tuple(chains)
+
+
 def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known, doubts: Doubts) -> None:
     target = known.residues
     if len(target) < COMPARED_FROM:
@@ -131,9 +154,13 @@ def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known
     where = {_describe_place(residues[index], target) for index in indexes}
     place = where.pop() if len(where) == 1 else "a chain or a part"
     line = f"{place} of {len(indexes):,} of {many(len(residues), 'design')} is {known.what} ({_describe_chain(target)}): {listed}"
+    design = residues[indexes[0]]
+    rest = find_longest_rest(pieces_of(design, target), target)
+    option = "" if CHAIN_SEPARATOR in design else known.option
     doubts.refused.append(
-        f"{line}. {CHAIN.format(_other_chain(residues[indexes[0]], target))} orders the rest, {KEEP} all of it, "
-        "or leave these designs out"
+        f"{line}. {CHAIN.format(rest)}{option} orders the rest, {KEEP} all of it, or leave these designs out"
+        if rest
+        else f"{line}. Leave these designs out, or order them with {KEEP}"
     )
 
 
@@ -191,11 +218,6 @@ def _describe_place(design: str, target: str) -> str:
     return "the beginning" if start <= _LOOSE else "the end" if len(design) - end <= _LOOSE else "a part"
 
 
-def _other_chain(design: str, target: str) -> str:
-    """The number of the chain or piece to order in place of the target, as the option takes it."""
-    return str(find_longest_rest(pieces_of(design, target), target) or "N")
-
-
 def find_longest_rest(pieces: Sequence[str], target: str) -> int | None:
     """The number, from 1, of the longest chain or piece that is not the target: a shorter one may be a tag."""
     rests = [number for number, piece in enumerate(pieces, 1) if not find_target_in_chain(piece, target)]
@@ -228,12 +250,18 @@ def _refuse_native_chains(residues: Sequence[str], natives: Iterable[str], doubt
     for design in residues:
         chains = design.split(CHAIN_SEPARATOR)
         for number, chain in enumerate(chains, 1):
-            if len(chains) > 1 and chain in fixed:
+            if chain in fixed:
                 chains_by_number.setdefault(number, []).append(chain)
     for number, chains in chains_by_number.items():
+        others = _list_other_chains(residues, number)
+        advice = (
+            f"{CHAIN.format(others)} orders the rest, {KEEP} both"
+            if others
+            else f"Take another chain with --chain (in a form: chain), leave these designs out, or order them with {KEEP}"
+        )
         doubts.refused.append(
             f"chain {number} of {len(chains):,} of {many(len(residues), 'design')} ({_describe_chain(chains[0])}) equals the native "
-            f"input: it was fixed, as a target is. {CHAIN.format(_list_other_chains(residues, number))} orders the rest, {KEEP} both"
+            f"input: it was fixed, as a target is. {advice}"
         )
     return frozenset(chain for chains in chains_by_number.values() for chain in chains)
 
@@ -246,13 +274,27 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
     if len(designs) < 2:  # noqa: PLR2004 - a single design shares nothing
         return
     counts = Counter(chain for chains in designs for chain in set(chains))
-    shared = [
-        chain for chain, count in counts.items() if count >= max(2, len(designs) / 2) and chain not in known
-    ]
-    asked = False
+    # Each of several targets is a chain of some of the designs.
+    shared = {chain for chain, count in counts.items() if count > 1 and chain not in known}
+    if 2 * sum(not shared.isdisjoint(chains) for chains in designs) < len(designs):
+        shared = set()
+    asked, common = _judge_shared_chains(residues, designs, {chain: counts[chain] for chain in shared})
+    doubts.asked += _list_few(asked)
+    doubts.notes += _list_few(common)
+    if not asked:
+        _look_at_similar_chains(residues, designs, shared, doubts)
+
+
+def _judge_shared_chains(
+    residues: Sequence[str], designs: Sequence[Sequence[str]], counts: Mapping[str, int]
+) -> tuple[list[str], list[str]]:
+    """Questions about shared chains, and notes about those that are shared for a good reason."""
+    asked: list[str] = []
+    common: list[str] = []
     antibody: str | None = None
     is_pair = max(map(len, designs)) == 2  # noqa: PLR2004 - of more chains, two may be an antibody that is the target
-    for chain in sorted(shared, key=lambda sequence: -len(sequence)):
+    is_short = max(len(chain) for chains in designs for chain in chains) < COMPARED_FROM
+    for chain in sorted(counts, key=lambda sequence: (-counts[sequence], -len(sequence)))[:_SAMPLE]:
         kind = classify_antibody_chain(chain)
         where = next(chains.index(chain) + 1 for chains in designs if chain in chains)
         line = f"chain {where} is the same in {_format_share(counts[chain], len(designs))} ({_describe_chain(chain)})"
@@ -262,15 +304,24 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
             and _is_pairing(designs, chain, "light" if kind == "heavy" else "heavy")
         ):
             antibody = kind
-            doubts.notes.append(f"{line}: a common {kind} chain")
-            continue
-        if max(len(other) for chains in designs for other in chains) < COMPARED_FROM:
-            doubts.notes.append(line)
-            continue
-        asked = True
-        doubts.asked.append(_name_chain(line, _list_other_chains(residues, where)))
-    if not asked:
-        _look_at_similar_chains(residues, designs, shared, doubts)
+            common.append(f"{line}: a common {kind} chain")
+        elif is_short:
+            common.append(line)
+        else:
+            asked.append(_name_chain(line, _list_other_chains(residues, where)))
+    return asked, common
+
+
+def _list_few(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _LISTED
+    return [
+        *lines[:_LISTED],
+        *(
+            [f"{many(more, 'more chain is', 'more chains are')} shared by several designs"]
+            if more > 0
+            else []
+        ),
+    ]
 
 
 def _is_pairing(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool:
@@ -281,7 +332,7 @@ def _is_pairing(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool
 
 
 def _look_at_similar_chains(
-    residues: Sequence[str], designs: Sequence[Sequence[str]], shared: Sequence[str], doubts: Doubts
+    residues: Sequence[str], designs: Sequence[Sequence[str]], shared: Collection[str], doubts: Doubts
 ) -> None:
     """A chain with small differences in all, next to chains that are unrelated."""
     usual = Counter(map(len, designs)).most_common(1)[0][0]
@@ -428,7 +479,7 @@ def _ask_about_end(reference: str, part: str, texts: Sequence[str], which: str, 
         _name_chain(
             f"{_format_share(count, len(texts))} {side} {same} {len(part)} residues{which} ({_describe_chain(part)}), and the rest is unrelated",
             "1" if at_end else "2",
-            exact="" if doubts.shared_end else " in addition to --target-sequence (its residues)",
+            exact="" if doubts.shared_end else IN_ADDITION,
         )
     )
 

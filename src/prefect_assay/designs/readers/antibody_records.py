@@ -12,7 +12,7 @@ from prefect_assay.designs.parts import MOTIFS, variable_domains
 from prefect_assay.designs.readers.chain_labels import Side, find_label
 from prefect_assay.designs.readers.columns import RUNS
 from prefect_assay.designs.readers.complexes import CHOOSE
-from prefect_assay.designs.readers.records import Rows
+from prefect_assay.designs.readers.records import Rows, clean_residues
 from prefect_assay.designs.tables import key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
@@ -57,11 +57,6 @@ class Columns:
         if self._cells is None:
             self._cells = [self._rows.unpack(extra) for extra in self._rows.extras]
         return self._cells
-
-
-def clean_residues(text: str) -> str:
-    """Residues as written, in upper case without white space and a closing stop."""
-    return text if text.isupper() and text.isalpha() else "".join(text.split()).upper().removesuffix("*")
 
 
 @dataclass(frozen=True, slots=True)

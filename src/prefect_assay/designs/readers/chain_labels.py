@@ -26,10 +26,14 @@ ENTITIES: Final = frozenset({"target", "antigen", "receptor"})
 _EMPTY_WORDS: Final = frozenset(
     {"the", "protein", "chain", "sequence", "seq", "only", "native", "wt", "fasta"}
 )
-_TARGET = re.compile(r"(?<![a-z])(?:target|antigen)(?![a-z])")
+# A receptor counts as the label of a record: many designs are named after one, as an `EGF_receptor_mimic`.
+_TARGET = re.compile(
+    r"(?<![a-z])(?:target|antigen)(?![a-z])|(?<![a-z])receptor(?:[ _.|-]*(?:chain[ _.|-]*)?[a-z0-9])?$"
+)
 _NO_TARGET = re.compile(
     r"(?:target|antigen)[ _-]*(?:bind|specific|recogni)"
     r"|(?:anti|off|non|bind[a-z]*(?:[ _-](?:to|the))*|for|against|vs)[ _-]*(?:target|antigen)"
+    r"|(?<![a-z])(?:anti(?!bod|gen)|binds|binding|bind(?:er)?s?[ _-](?:of|to)|for|of|against|vs)(?![a-z]).*receptor"
 )
 
 
@@ -97,6 +101,6 @@ def is_called_target(name: str) -> bool:
 
 
 def has_target_word(text: str) -> bool:
-    """Whether `target` or `antigen` is a word of a text that is not about binding one."""
+    """Whether `target` or `antigen` is a word of a text that is not about binding one, or `receptor` its last word."""
     folded = text.casefold()
     return bool(_TARGET.search(folded)) and not _NO_TARGET.search(folded)

@@ -6,7 +6,7 @@ designs of its own.
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from prefect_assay.designs.doubt import KEEP, is_alike, pick_evenly
@@ -14,7 +14,6 @@ from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.readers.antibody_records import (
     Columns,
     Groups,
-    clean_residues,
     settle_antibodies,
 )
 from prefect_assay.designs.readers.chain_labels import (
@@ -28,7 +27,7 @@ from prefect_assay.designs.readers.chain_labels import (
 )
 from prefect_assay.designs.readers.complexes import CHOOSE, Chain, take_named_chains
 from prefect_assay.designs.readers.headers import DESCRIPTION
-from prefect_assay.designs.readers.records import Rows
+from prefect_assay.designs.readers.records import Rows, clean_residues
 from prefect_assay.designs.tables import UnreadableFile, key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.words import listed, many
@@ -44,6 +43,8 @@ _CHAIN_TITLES: Final = frozenset(
         ("chain", "chain id", "chain name", "chain type", "chain label", "chains", "locus", "auth chain"),
     )
 )
+_KIND_TITLES: Final = frozenset(map(key_of, ("chain type", "locus")))
+_BINDER: Final = "BINDER"
 # Two chains, alpha and beta chain, and a nanobody with its target, as antibody designers call them.
 _PAIRS_OF_CHAINS: Final = ({"A", "B"}, {"ALPHA", "BETA"}, {"H", "A"}, {"H", "T"})
 _SETS: Final = frozenset(
@@ -125,7 +126,7 @@ def _group_by_column(rows: Rows, columns: Columns) -> Groups:
     else:
         return {}
     kinds = {label for label in labels if label}
-    if len(kinds) < 2 or not all(map(_is_label, kinds)):  # noqa: PLR2004 - nothing differs
+    if len(kinds) < 2 or not (all(map(_is_label, kinds)) or _are_words_of_chains(title, kinds, labels)):  # noqa: PLR2004 - nothing differs
         return {}
     others = [item for item in columns.titles if item not in {title, DESCRIPTION}]
     for values in (rows.names, *([cells.get(item, "") for cells in columns.cells] for item in others)):
@@ -142,6 +143,12 @@ def _group_by_column(rows: Rows, columns: Columns) -> Groups:
 
 def _is_label(text: str) -> bool:
     return len(text) <= _LABEL_MAX or text in _LABELS or find_label(text) is not None
+
+
+def _are_words_of_chains(title: str | None, kinds: Collection[str], labels: Sequence[str]) -> bool:
+    """Whether words such as `binder` and `EGFR` are labels: they come again, under a title that is not about kinds of chains."""
+    is_label = title is not None and (key_of(title) not in _KIND_TITLES or _BINDER in kinds)
+    return is_label and 2 * len(kinds) <= sum(map(bool, labels))
 
 
 def _group_chains(values: Sequence[str], labels: Sequence[str]) -> Groups:
@@ -197,7 +204,9 @@ def _do_letters_name_chains(rows: Rows, groups: Groups, several: Groups) -> bool
     if records < _MOST * len(rows.names) or max(map(len, several.values())) > _CHAINS_MAX:
         return False
     if not _has_shared_chain(rows, several):
-        is_pair = all(group.keys() in _PAIRS_OF_CHAINS for group in several.values())
+        is_pair = all(
+            group.keys() in _PAIRS_OF_CHAINS or group.keys() > {"H", "L"} for group in several.values()
+        )
         of_designs = sum(map(_is_of_one_design, several)) >= _MOST * len(several)
         if not is_pair or not of_designs:
             return False

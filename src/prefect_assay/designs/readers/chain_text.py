@@ -18,15 +18,21 @@ STOP: Final = "*"
 # What programs write for an empty cell. In a column of chains the chain is missing; as a whole sequence it is an error.
 MISSING_WORDS: Final = frozenset({"", "na", "nan", "n/a", "none", "null", "<na>"})
 _WORDS = re.compile(
-    "absent|antigen|asis|await|awaiting|binder|blank|canceled|cancelled|chain|control|dead|delayed|deleted|design|"
-    "designed|discarded|ditto|done|draft|dropped|dummy|empty|error|example|excluded|fail|failed|failure|"
-    "false|fill|filler|filtered|hc|heavy|hidden|ibid|idem|inactive|invalid|lacking|lc|ligand|light|linker|"
-    "lost|mask|masked|missing|mutant|name|native|nd|needed|negative|nil|no|none|normal|notapplicable|"
-    "notavailable|notdetermined|notfound|ok|omitted|open|ordered|original|padding|parent|pending|peptide|"
-    "placeholder|planned|positive|protein|ref|reference|rejected|removed|repeat|same|sameas|samesequence|"
-    "scaffold|see|seq|sequence|skip|skipped|target|tba|tbc|tbd|template|test|testing|todo|true|unavailable|"
-    "undefined|unfilled|unknown|unnamed|untested|value|variant|vh|vhh|vk|vl|waiting|wildtype|withdrawn|wt|"
-    "xxx|yes"
+    "absent|alphachain|antigen|asis|attached|await|awaiting|binder|blank|canceled|cancelled|chain|"
+    "chain[a-z]|classified|control|datamissing|datapending|dead|declined|defective|delayed|deleted|"
+    "deprecated|design|designed|discarded|discontinued|disregard|ditto|done|draft|dropped|dummy|"
+    "eliminated|empty|error|example|excluded|fail|failed|failure|false|fill|filler|fillin|fillme|"
+    "filtered|hc|heavy|heavychain|hidden|[hkl]chain|ibid|idem|identical|ignored|inactive|indeterminate|"
+    "inserthere|invalid|irrelevant|lacking|lc|ligand|light|lightchain|linker|lost|mask|masked|missing|"
+    "missingdata|mutant|name|namepending|native|nd|needed|negative|nil|no|none|normal|notapplicable|"
+    "notavailable|notdetermined|notfound|ok|omitted|open|ordered|original|padding|parent|parental|"
+    "pastehere|patented|patentpending|pending|peptide|placeholder|planned|positive|protein|redacted|"
+    "ref|reference|rejected|removed|repeat|replaced|replaceme|replicate|reserved|restricted|retired|"
+    "retracted|same|sameas|sameasparent|sameaswildtype|sameaswt|samesequence|scaffold|see|seeattached|"
+    "seefile|seeparent|seq|sequence|skip|skipped|standard|target|targetchain|tba|tbc|tbd|template|"
+    "tentative|terminated|test|testing|todo|true|unassigned|unavailable|undefined|unfilled|unknown|"
+    "unnamed|unspecified|untested|value|variant|vh|vhh|v[hkl]chain|vk|vl|waiting|wildtype|withdrawn|"
+    "withheld|wt|xxx|yes"
 )
 LONGEST_WORD: Final = max(map(len, _WORDS.pattern.split("|")))  # letters; a longer text is no such word
 _CODE: Final = (

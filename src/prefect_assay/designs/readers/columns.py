@@ -99,31 +99,23 @@ RUNS: Final = (
     "experiment",
     "trajectory",
 )
-_TARGETS: Final = frozenset(
-    map(
-        key_of,
-        (
-            "target",
-            "antigen",
-            "receptor",
-            "target sequence",
-            "target seq",
-            "target aa",
-            "antigen sequence",
-            "antigen seq",
-            "receptor sequence",
-        ),
-    )
-)
+# Titles of what designs bind; a `target_binder_sequence` is a design.
+_TARGET = re.compile("^(?!.*bind).*(?:target|antigen|receptor)")
 # Titles of sequences that are not designs.
 _OTHER = re.compile(
     "target|antigen|receptor|wildtype|^wt|parent|native|template|scaffold|reference|germline|cdr|^fw?r[1-4]|framework|junction"
-    "|linker|signal|dna|nucleotide|codon|cds|secondary|dssp|msa|align|epitope|paratope|hotspot|motif|interface|^np|^[vdjc]seq"
+    "|linker|signal|struct|3di|foldseek|dna|nucleotide|codon|cds|secondary|dssp|msa|align|epitope|paratope|hotspot|motif|interface|^np|^[vdjc]seq"
 )
 _SEQUENCE_CELL = re.compile(
     f"[{''.join(sorted(AMINO_ACIDS))}X]{{10,}}(?:[:/][{''.join(sorted(AMINO_ACIDS))}X]+)*\\*?"
 )
+_LONG_CELL = re.compile("[A-Z]{20,}(?:[:/][A-Z]+)*\\*?")  # in lower case, lines or blocks, or with gaps
+_BLOCK: Final = 10  # letters between white space; words are shorter
+_NO_RESIDUES: Final = "BJOUZ"
+_FEW: Final = 0.05
+_LAYOUT = re.compile(r"[\s.-]+")
 _KINDS_OF_LETTERS: Final = 6  # secondary structure is written with fewer
+_KINDS_OF_LONG: Final = 9  # and with fewer than these where gaps are part of it
 _MOSTLY: Final = 0.9
 
 
@@ -318,7 +310,7 @@ def without_loose_words(
 
 
 class Beside:
-    """Other columns with sequences, by position: `rivals` may be the one that is meant, `targets` are what designs bind.
+    """Other columns with sequences, by position: `rivals` may be the one that is meant, `targets` may be what designs bind.
 
     `titles` are those of all of them, and `empty` the columns without a filled cell so far.
     """
@@ -327,7 +319,11 @@ class Beside:
         self._header, self._titles = header, titles
         self.titles: list[str] = []
         self.rivals: list[int] = []
-        self.targets: list[int] = []
+        self.targets = [
+            index
+            for index, title in enumerate(titles)
+            if _TARGET.search(key_of(title)) and index not in {*header.sequences, *header.names}
+        ]
         self.empty: list[int] = []
         for index in range(len(titles)):
             if index not in header.sequences and index not in header.names:
@@ -348,19 +344,36 @@ class Beside:
             return False
         key = key_of(self._titles[index])
         self.titles.append(self._titles[index])
-        if key in _TARGETS:
-            self.targets.append(index)
-        # These go out with the sequence: `check_rows` compares them with what is sent.
-        is_domain = index in {self._header.optional.get(field) for field in ("VH", "VL")}
+        # These go out with the sequence: `check_rows` compares VH and VL with what is sent.
+        is_domain = index in {self._header.optional.get(field) for field in _CHAINS}
         is_decided = self._header.chosen or self._header.producer or _OTHER.search(key) or is_domain
-        if not (is_decided or all(is_nucleotides(cell.upper()) for cell in cells)):
+        if not (is_decided or all(map(is_nucleotides, map(fold_residues, cells)))):
             self.rivals.append(index)
         return True
 
 
 def _holds_sequences(cells: Sequence[str]) -> bool:
-    matching = sum(bool(_SEQUENCE_CELL.fullmatch(cell)) for cell in cells)
-    return bool(cells) and matching >= _MOSTLY * len(cells) and len(set("".join(cells))) >= _KINDS_OF_LETTERS
+    plain = sum(bool(_SEQUENCE_CELL.fullmatch(cell)) for cell in cells)
+    if cells and plain >= _MOSTLY * len(cells):
+        return len(set("".join(cells))) >= _KINDS_OF_LETTERS
+    folded = [fold_residues(cell) for cell in cells if _is_long_sequence(cell)]
+    return len(folded) >= max(1, _MOSTLY * len(cells)) and len(set("".join(folded))) >= _KINDS_OF_LONG
+
+
+def _is_long_sequence(cell: str) -> bool:
+    """Whether a cell holds residues in one case, without regard to gaps, and to white space between long parts."""
+    parts, folded = cell.split(), fold_residues(cell)
+    return (
+        (cell.isupper() or cell.islower())
+        and all(len(part) >= _BLOCK for part in parts[:-1])
+        and _LONG_CELL.fullmatch(folded) is not None
+        and sum(map(folded.count, _NO_RESIDUES)) <= _FEW * len(folded)
+    )
+
+
+def fold_residues(residues: str) -> str:
+    """Residues in upper case without layout: white space, gaps and a closing stop; `:` is between chains."""
+    return _LAYOUT.sub("", residues).upper().removesuffix("*").replace("/", ":")
 
 
 def sequence_of(header: Header, row: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]
 
+from prefect_assay.designs.doubt import KEEP
 from prefect_assay.designs.readers.records import Rows
 from prefect_assay.designs.tables import UnreadableFile
 from prefect_assay.service.models.spec_rules import quoted
@@ -22,9 +23,7 @@ from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed
 
 _LISTED: Final = 6
-_BOLTZ = re.compile(
-    r"(?P<chain>[A-Za-z0-9]{1,4})\|(?P<kind>protein|dna|rna|ccd|smiles|ligand)(?:\|.*)?", re.IGNORECASE
-)
+_BOLTZ = re.compile(r"(?P<chain>[^|]+)\|(?P<kind>protein|dna|rna|ccd|smiles|ligand)(?:\|.*)?", re.IGNORECASE)
 _CHAI = re.compile(r"(?P<kind>protein|dna|rna|ligand|glycan)\|(?:name=)?(?P<chain>[^|]+)", re.IGNORECASE)
 _RCSB = re.compile(r"(?P<entry>[A-Za-z0-9]{4,12})_\d+\|(?:Auth )?Chains? (?P<chain>[^|]+)\|.*")
 _ENTRY: Final = r"(?P<entry>(?=.{0,3}[A-Za-z])[1-9][A-Za-z0-9]{3})"
@@ -111,8 +110,9 @@ def take_named_chains(rows: Rows, file_kind: str, chains: Sequence[Chain], chain
         for chain in proteins[:_LISTED]
     )
     if chain_option is None:
+        keep = "" if chains[0].row is None else f", or order each record as a design with {KEEP}"
         raise UnreadableFile(
-            f"{file_kind}: the records are chains of a complex, not designs ({shown}); name the designed chain with {CHOOSE}",
+            f"{file_kind}: the records are chains of a complex, not designs ({shown}); name the designed chain with {CHOOSE}{keep}",
             chains[0].line,
         )
     chain_names = [name.strip() for name in re.split("[,:]", chain_option)]
@@ -147,6 +147,8 @@ def take_named_chains(rows: Rows, file_kind: str, chains: Sequence[Chain], chain
                     part.line,
                     f"another chain of the complex ({part.kind})",
                 )
+        left = [part.residues for part in parts if part.kind == _PROTEIN]
+        rows.read.note_left_chains(entry, left, [part.residues for part in kept])
     rows.read.format = file_kind
     rows.read.chain_taken = True
     rows.notes.append(
@@ -181,11 +183,7 @@ def _carry_columns(rows: Rows, written: tuple[Any, ...], row: int | None) -> Non
 
 
 def _find_named(parts: Sequence[Chain], name: str) -> Chain | None:
-    exact = [part for part in parts if part.kind == _PROTEIN and name in part.names]
-    if exact:
-        return exact[0]
-    proteins = [part for part in parts if part.kind == _PROTEIN]
-    return proteins[int(name) - 1] if name.isdecimal() and 0 < int(name) <= len(proteins) else None
+    return next((part for part in parts if part.kind == _PROTEIN and name in part.names), None)
 
 
 # -- YAML of Boltz, JSON of AlphaFold 3 and its server

@@ -183,6 +183,8 @@ def _note_wrapping(index: int, body: str, wrapping: _Wrapping) -> None:
         return
     width = body.index("\n")
     last = len(body) - (width + 1) * ends
+    if ends > 1 and 0 < last <= width:
+        wrapping.widths.add(width)
     if not 0 < last <= width:
         lengths = [len(part) for part in body.split("\n")]
         if ends == 1 or min(lengths[:-1]) < _SHORT_LINE or max(lengths) > _HAND_WRAPPED:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from prefect_assay.designs.candidate import METHOD, PARENT_COLUMNS
+from prefect_assay.designs.doubt import split_target
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.readers.columns import (
     MUTATIONS,
@@ -24,6 +25,7 @@ from prefect_assay.designs.readers.columns import (
     explain_missing,
     find_header,
     find_repeated,
+    fold_residues,
     is_control,
     is_missing,
     metadata_of,
@@ -68,7 +70,8 @@ _KINDS: Final = (
     (re.compile(r"# STOCKHOLM|CLUSTAL"), "an alignment; give the designs as FASTA, without gaps"),
 )
 _SAMPLE: Final = 200  # rows that show what columns hold
-_TARGETS: Final = 50
+_TARGETS: Final = 50  # chains of targets that designs are compared with
+_LETTER = re.compile("[A-Za-z]")  # which scores, such as design_to_target_iptm, do not have
 _LISTED: Final = 5
 _SHOWN: Final = 3
 _DOCUMENT: Final = 16 * 1024 * 1024
@@ -336,14 +339,14 @@ class _Reader:
             self._refuse_other_sequence(row, residues, line)
         targets = self._rows.read.targets
         for target in self._aside.targets:
-            if (cell := _get_cell(row, target)) and len(targets) < _TARGETS:
-                targets[cell.upper()] = None
+            if len(targets) < _TARGETS and _LETTER.search(cell := _get_cell(row, target)):
+                targets |= dict.fromkeys(split_target(cell))
 
     def _refuse_other_sequence(self, row: list[str], residues: str, line: int) -> None:
         """Stop where another column of sequences differs: either may be the design."""
         for index in self._aside.rivals:
             other = _get_cell(row, index)
-            if not is_missing(other) and not self._agrees(index, other, residues):
+            if not is_missing(other) and fold_residues(other) != fold_residues(residues):
                 taken = ", ".join(self._titles[column] for column in self._header.sequences)
                 rival = self._titles[index]
                 raise UnreadableFile(
@@ -352,11 +355,6 @@ class _Reader:
                     f"or {quoted(taken)} (in a form: sequence_column)",
                     line,
                 )
-
-    def _agrees(self, index: int, other: str, residues: str) -> bool:
-        """Whether the cell of another column is the sequence; a VH, a VL or the like may be a part of it, as in an scFv."""
-        folded, whole = _fold_residues(other), _fold_residues(residues)
-        return folded == whole or (index in self._header.optional.values() and folded in whole)
 
     def _keep_run(self, row: list[str], line: int) -> None:
         missing = len(self._rows.names) - len(self._runs)
@@ -410,10 +408,6 @@ class _Reader:
 def _with_run(unpack: Callable[[str], dict[str, str]], extra: str) -> dict[str, str]:
     rest, _, run = extra.rpartition(_UNIT)
     return {**unpack(rest), "run": run}
-
-
-def _fold_residues(residues: str) -> str:
-    return "".join(residues.split()).upper().removesuffix("*").replace("/", ":")
 
 
 def _unpack_columns(

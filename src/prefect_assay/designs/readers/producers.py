@@ -104,7 +104,6 @@ PRODUCERS: Final = (
         ("protein_id", "sequence"),
         ("protein_id",),
         ("sequence",),
-        method=None,
     ),
 )
 

@@ -30,7 +30,8 @@ from prefect_assay.service.words import listed, many
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
 MAX_RESIDUES: Final = 100_000
 FAB: Final = "FAB"
-_DOMAINS: Final = ("VH", "VL")
+DOMAINS: Final = ("VH", "VL")
+_LINKER: Final = "linker"  # residues, or a word such as (G4S)3
 _LAST: Final = 2**63  # what concerns the whole source is listed behind its lines
 KEPT: Final = 50  # a binary file or a wrong column must not end in a million lines
 _LETTERS: Final = "".join(sorted(AMINO_ACIDS))
@@ -108,6 +109,11 @@ def no_columns(_extra: str) -> dict[str, str]:
     return {}
 
 
+def clean_residues(text: str) -> str:
+    """Residues as written, in upper case without white space and a closing stop."""
+    return text if text.isupper() and text.isalpha() else "".join(text.split()).upper().removesuffix("*")
+
+
 @dataclass(slots=True)
 class Read:
     """What reading found in addition to the designs: for the report, and for the doubts about them."""
@@ -123,8 +129,9 @@ class Read:
     renamed: list[tuple[str, str]] = field(default_factory=list)
     renamed_count: int = 0
     chain_taken: bool = False  # as the user has chosen it
+    left_chains: dict[str, str] = field(default_factory=dict)  # residues with the design that has them
     natives: list[str] = field(default_factory=list)  # residues of native inputs
-    targets: dict[str, None] = field(default_factory=dict)  # residues of columns of targets
+    targets: dict[str, None] = field(default_factory=dict)  # chains of columns of targets
     mutations: list[str] = field(default_factory=list)  # of a column, if there is one: one for each design
     asked: list[str] = field(default_factory=list)  # lines about records that may be no designs
 
@@ -133,6 +140,11 @@ class Read:
         self.left_out_count += 1
         if self.left_out_count <= KEPT:
             self.left_out.append(LeftOut(name=name, line=line, reason=reason))
+
+    def note_left_chains(self, name: str, chains: Sequence[str], taken: Sequence[str]) -> None:
+        """Keep the chains of a design of which only some were taken."""
+        for chain in {*map(clean_residues, chains)} - {*map(clean_residues, taken)}:
+            self.left_chains.setdefault(chain, name)
 
     def rename(self, written: str, name: str) -> None:
         """Count a changed name, and list the first ones."""
@@ -290,16 +302,19 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
 
 
 def _check_domains(rows: Rows, errors: SourceErrors) -> None:
-    """VH and VL go out with the sequence, so that they must be parts of it."""
-    for position, metadata in rows.metadata.items():
-        residues = rows.residues[position]
-        for title in _DOMAINS:
+    """VH, VL and the linker of a single chain go out with the sequence, so that they must be parts of it."""
+    # A row at which reading has stopped has metadata and no residues.
+    for position, residues in enumerate(rows.residues if rows.metadata else ()):
+        metadata = rows.metadata.get(position, {})
+        for title in (*DOMAINS, _LINKER):
             cell = metadata.get(title, "")
             domain = "".join(cell.split()).upper().removesuffix(STOP)
-            if residues and domain not in residues and not judge_chain(cell):
+            is_residues = title != _LINKER or (CHAIN_SEPARATOR not in residues and _CLEAN.fullmatch(cell))
+            if residues and is_residues and domain not in residues and not judge_chain(cell):
+                order = f", rename the column {title}, or order that column with --sequence-column (in a form: sequence_column)"
                 errors.add(
                     f"{title} ({many(len(domain), 'letter')}) is no part of the sequence ({many(len(residues), 'letter')}), and is sent with it: correct "
-                    f"the row, rename the column {title}, or order that column with --sequence-column (in a form: sequence_column)",
+                    f"the row{order if title in DOMAINS else f', or rename the column {title}'}",
                     line=rows.lines[position],
                     name=rows.names[position],
                 )

@@ -1,13 +1,13 @@
 """Do the other columns of a row agree with its chains? Designed residues, kinds of antibody domains, single-chain constructs."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from prefect_assay.designs.doubt import KEEP
 from prefect_assay.designs.parts import variable_domains
 from prefect_assay.designs.readers.columns import PAIRS
-from prefect_assay.designs.readers.records import Rows
+from prefect_assay.designs.readers.records import DOMAINS, Rows
 from prefect_assay.designs.tables import key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
@@ -28,7 +28,13 @@ def compare_rows_with_columns(rows: Rows) -> None:
     """Note in `rows.read.asked` the rows whose columns say that they are another protein than their chains."""
     titles = tuple(map(key_of, rows.read.columns.get("sequence", "").split(", ")))
     if titles in _PAIR_KEYS:
-        _compare_sides(rows)
+        _compare_sides(rows, dict(enumerate(rows.residues)), rows.read.columns["sequence"])
+    domains = {
+        index: [metadata.get(title, "") for title in DOMAINS] for index, metadata in rows.metadata.items()
+    }
+    _compare_sides(
+        rows, {index: CHAIN_SEPARATOR.join(pair) for index, pair in domains.items()}, ", ".join(DOMAINS)
+    )
     if CHAIN_SEPARATOR in "".join(rows.residues):
         _compare_constructs(rows)
     if (rows.read.producer or "").startswith("BoltzGen"):
@@ -41,13 +47,13 @@ def _add_question(rows: Rows, places: list[int], what: str, advice: str) -> None
         rows.read.asked.append(f"{many(len(places), 'row')}, {names}: {what}; {advice}")
 
 
-def _compare_sides(rows: Rows) -> None:
-    """Columns of heavy and light chains, against the domains that are in them."""
-    wrong = [index for index, residues in enumerate(rows.residues) if not _sides_agree(residues)]
+def _compare_sides(rows: Rows, pairs: Mapping[int, str], titles: str) -> None:
+    """Columns of heavy and light chains, against the domains that are in them; `pairs` has both cells of each row."""
+    wrong = [index for index, residues in pairs.items() if not _sides_agree(residues)]
     _add_question(
         rows,
         wrong,
-        f"the residues of {rows.read.columns['sequence']} are not a heavy and a light chain in this order",
+        f"the residues of {titles} are not a heavy and a light chain in this order",
         f"give each chain in its own column, or order the chains as they are with {KEEP}",
     )
 
