@@ -413,7 +413,7 @@ def test_a_receiver_without_the_services_word(seen):
         endpoint = WebhookEndpoint(url=f"{right.url}/assay", signing_key=SIGNING_KEY)
         with saved("hooks", credentials=credentials, webhook=endpoint):
             assert not named(seen(), "receiver")
-        assert right.wake.asked == right.all_announced() == []
+        assert right.wake.asked == []
 
 
 def test_the_receiver_of_up_reads_the_word_of_the_accounts_with_a_webhook(server):
