@@ -33,7 +33,6 @@ from prefect_assay.cli.services.receiver import (
     PREFIX_VARIABLE,
     WORD_VARIABLE,
     WORDS_VARIABLE,
-    correct_lab_endpoints,
     receiver_word,
 )
 from prefect_assay.cli.services.receiver_address import local_address, record_address, refuse_taken_port
@@ -263,7 +262,6 @@ class _Installation:
             if name != "server":
                 self._launch(name)
         self._wait_for_receiver()
-        self._correct_endpoints()
 
     def watch(self) -> None:
         """Show the logs, and start what has ended, until a signal ends this."""
@@ -321,16 +319,6 @@ class _Installation:
 
         self._processes["receiver"].wait_until(is_ready, seconds=_START_SECONDS)
         record_address(self.home.parent, self.receiver)
-
-    def _correct_endpoints(self) -> None:
-        """Let the endpoints of local labs lead to this receiver, whatever its port was when they were saved."""
-        for name, before in correct_lab_endpoints(
-            self.api, signing_keys(self.home.parent).lab, self.receiver
-        ):
-            self.say(
-                f"The webhook block {name} led to {before}; it leads to this receiver now. The sweep wakes up what was ordered "
-                "with the former address."
-            )
 
     def _deploy(self) -> None:
         """Block types, work pool, deployments and the automation on canceled runs."""
