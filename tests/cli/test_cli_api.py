@@ -56,7 +56,7 @@ def test_serving_takes_no_option_that_it_would_ignore(tmp_path, option):
     [
         (("deploy", "--sweep-seconds", "60"), "--sweep-seconds"),
         (("status", "round-1", "--problems"), "CAMPAIGN, LOOP OR RUN"),
-        (("status", "--problems", "--watch", "--account", "c"), "--account, --watch"),
+        (("status", "--problems", "--watch", "--all"), "--watch, --all"),
         (("status", "--watch", "--json"), "--watch"),
         (
             ("loop", "egfr", "d", "--target", "t", "--seed", "0"),
