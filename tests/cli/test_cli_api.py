@@ -63,7 +63,6 @@ def test_serving_takes_no_option_that_it_would_ignore(tmp_path, option):
             "--seed",
         ),
         (("loop", "egfr", "d", "--target", "t", "--timezone", "UTC"), "--timezone"),
-        (("results", "--archive", ".", "--descending"), "--descending"),
         (("lab", "--receiver", "http://127.0.0.1:8100/assay"), "--receiver"),
         (("up", "--port", "4300"), "--port"),
     ],
