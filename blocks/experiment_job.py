@@ -1,8 +1,6 @@
 """`AssayExperiment`: one experiment as a job block, for users' own flows (docs/reference.md)."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 from prefect.blocks.abstract import JobBlock
 from pydantic import Field
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     _Job = JobBlock[ExperimentResults]
 else:
     _Job = JobBlock  # with a parameter pydantic would make another block type of it
-
-T = TypeVar("T")
 
 
 class AssayExperiment(StrictFields, _Job):
@@ -84,8 +80,8 @@ class AssayExperiment(StrictFields, _Job):
         description="How the designs are read, how long to wait, and how to pay.",
     )
 
-    def trigger(self) -> "AssayExperimentRun":  # type: ignore[override] # a coroutine in an event loop only
-        """Start the experiment's campaign, or find it. In an event loop this is `atrigger`, to be awaited.
+    def trigger(self) -> "AssayExperimentRun":  # type: ignore[override] # Prefect's is asynchronous
+        """Start the experiment's campaign, or find it. In async code call it with `asyncio.to_thread`.
 
         Raises:
             InputError: the designs or the assay are wrong, with every finding; nothing was ordered.
@@ -95,20 +91,4 @@ class AssayExperiment(StrictFields, _Job):
         from prefect_assay.blocks.experiment_run import start_job  # noqa: PLC0415 - Prefect loads blocks at start
 
         job: Any = self  # pyright reads this folder as a second package
-        return in_loop_or_not(lambda: start_job(job), self.atrigger)
-
-    async def atrigger(self) -> "AssayExperimentRun":
-        """`trigger` for async code; many may run at once."""
-        from prefect_assay.blocks.experiment_run import start_job  # noqa: PLC0415
-
-        job: Any = self
-        return await asyncio.to_thread(start_job, job)
-
-
-def in_loop_or_not(sync: Callable[[], T], asynchronous: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Call the one, or give the other's coroutine in an event loop, where Prefect's interface expects one."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return sync()
-    return cast("T", asynchronous())
+        return start_job(job)

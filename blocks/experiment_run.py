@@ -4,7 +4,6 @@ Everything is read from the campaign's log, the order's ledger and the archive, 
 again, and a flow run that was deleted or replaced changes nothing.
 """
 
-import asyncio
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -24,7 +23,7 @@ from prefect_assay.archive.plans import campaign_address, fix_plan
 from prefect_assay.archive.read import latest_by_experiment
 from prefect_assay.blocks.campaign_plan import split_into_experiments
 from prefect_assay.blocks.deployment_runs import deployment_of, start_run
-from prefect_assay.blocks.experiment_job import AssayExperiment, in_loop_or_not
+from prefect_assay.blocks.experiment_job import AssayExperiment
 from prefect_assay.blocks.order_ledger import open_ledgers
 from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, NotReady, Overdue
@@ -106,8 +105,8 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
         self.order_key = order_key
         self._earlier_end = earlier_end  # the record of the end that the new run goes on from
 
-    def wait_for_completion(self, longest_wait: timedelta | None = None) -> None:  # type: ignore[override] # Prefect's is asynchronous too
-        """Wait until the campaign is over, for days if need be. In an event loop this is `await_for_completion`.
+    def wait_for_completion(self, longest_wait: timedelta | None = None) -> None:  # type: ignore[override] # Prefect's is asynchronous
+        """Wait until the campaign is over, for days if need be. In async code call it with `asyncio.to_thread`.
 
         An archive that does not answer for a while is asked again.
 
@@ -115,37 +114,18 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
             JobFailed: it is over without complete results, or was canceled; the message says why.
             Overdue: timed out; the experiment is still running, and waiting again is safe.
         """
-        return in_loop_or_not(
-            lambda: self._wait(longest_wait), lambda: self.await_for_completion(longest_wait)
-        )
-
-    def _wait(self, longest_wait: timedelta | None) -> None:
         for pause_seconds in self._pauses(longest_wait):
             if self._is_over():
                 return
             time.sleep(pause_seconds)
 
-    async def await_for_completion(self, longest_wait: timedelta | None = None) -> None:
-        """`wait_for_completion` for async code; many may wait at once."""
-        for pause_seconds in self._pauses(longest_wait):
-            if await asyncio.to_thread(self._is_over):
-                return
-            await asyncio.sleep(pause_seconds)
-
     def fetch_result(self) -> ExperimentResults:  # type: ignore[override]
-        """The newest archived results, preliminary ones included. In an event loop this is `afetch_result`.
+        """Read the newest archived results, preliminary ones included.
 
         Raises:
             NotReady: nothing is archived yet.
             ArchiveError: the archive cannot be read, or has changed.
         """
-        return in_loop_or_not(self._fetch, self.afetch_result)
-
-    async def afetch_result(self) -> ExperimentResults:
-        """`fetch_result` for async code."""
-        return await asyncio.to_thread(self._fetch)
-
-    def _fetch(self) -> ExperimentResults:
         experiment_id = self._read_experiment_id()
         archived = latest_by_experiment(
             self.job.account.archive.get_store(), self.job.account.archive.prefix, self.job.campaign_id

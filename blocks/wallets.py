@@ -7,7 +7,6 @@ from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, link_logo
-from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.bounds import LIST_MAX, SECRET_MAX, Line
 from prefect_assay.service.models.vocabulary import PaymentMethod
 
@@ -20,7 +19,6 @@ class PaymentWallet(StrictFields, Block, ABC):
     """What every wallet answers; each pays by one rail."""
 
     rail: ClassVar[PaymentMethod]
-    has_balance: ClassVar[bool] = False  # whether `balance_cents` can tell
 
     @abstractmethod
     def get_rail(self) -> "Rail":
@@ -37,10 +35,6 @@ class PaymentWallet(StrictFields, Block, ABC):
     @abstractmethod
     def get_payees(self) -> tuple[str, ...]:
         """Who may be paid, in one spelling and order."""
-
-    def balance_cents(self) -> int | None:
-        """What the wallet holds, in cents; None where it cannot tell."""
-        return None
 
 
 class X402Wallet(PaymentWallet):
@@ -61,7 +55,6 @@ class X402Wallet(PaymentWallet):
     """
 
     rail = PaymentMethod.X402_EXACT
-    has_balance = True
     _block_type_name = "Assay x402 Wallet"
     _block_type_slug = "assay-x402-wallet"
     _description = "Wallet key for paying assay invoices by machine (x402-exact), with its allow-lists."
@@ -90,13 +83,6 @@ class X402Wallet(PaymentWallet):
         title="Payees",
         description="Addresses that may be paid. Everything else is refused unsigned.",
     )
-    node_url: SecretStr | None = Field(
-        default=None,
-        max_length=SECRET_MAX,
-        title="Node",
-        description="Address of a JSON-RPC node of the network. With it the sweep reads the balance and warns of a "
-        "low one. Plain http is accepted on loopback only.",
-    )
 
     def get_rail(self) -> "Rail":
         """The `x402-exact` rail with this key.
@@ -120,22 +106,6 @@ class X402Wallet(PaymentWallet):
     def get_payees(self) -> tuple[str, ...]:
         """The addresses that may be paid."""
         return tuple(sorted({address.lower() for address in self.pay_to}))
-
-    def balance_cents(self) -> int | None:
-        """What the wallet holds of its assets, in cents; None without a node.
-
-        Raises:
-            ConfigurationError: the node's address is neither https nor loopback.
-            ServiceUnavailable: the node does not answer as it should.
-        """
-        from prefect_assay.orders.payments.rails.x402_balance import balance_cents  # noqa: PLC0415 - as above
-        from prefect_assay.service.client.http.address import is_protected  # noqa: PLC0415 - as above
-
-        if self.node_url is None:
-            return None
-        if not is_protected(self.node_url.get_secret_value()):
-            raise ConfigurationError("node_url of the wallet must be an https address, or one on loopback")
-        return balance_cents(self.node_url, self.private_key, self.assets)
 
 
 class SharedPaymentTokens(PaymentWallet):

@@ -100,8 +100,8 @@ def sweep(
     person. Each campaign is looked up with the blocks that it was started with, so the sweep needs no token of its own.
 
     Args:
-        full_check_minutes: how often orders, money, tokens, wallets and deployments are looked at; 0 means every time.
-        alert_limits: from when on an unpaid invoice, a quote, a token or a wallet is a problem.
+        full_check_minutes: how often orders, money, tokens and deployments are looked at; 0 means every time.
+        alert_limits: from when on an unpaid invoice, a quote or a token is a problem.
         keep_days: how long finished runs of this deployment stay; older ones are deleted, 150 per full check.
 
     Returns:

@@ -4,7 +4,7 @@ Every task may run twice, on another machine, after any crash: each reads the se
 """
 
 from prefect_assay.blocks.order_ledger import open_ledgers
-from prefect_assay.tasks.archive import archive_experiment, fetch_results, retrieve_results
+from prefect_assay.tasks.archive import archive_experiment, retrieve_results
 from prefect_assay.tasks.collate import collate_campaign, save_plan
 from prefect_assay.tasks.estimate import check_access, estimate_cost, resolve_target
 from prefect_assay.tasks.order import find_order, order_experiment, recheck_order
@@ -19,7 +19,6 @@ __all__ = [
     "collate_campaign",
     "confirm_quote",
     "estimate_cost",
-    "fetch_results",
     "find_order",
     "open_ledgers",
     "order_experiment",

@@ -87,13 +87,6 @@ def retrieve_results(credentials: AssayCredentials, experiment_id: str) -> Retri
     return RetrievedResults(experiment_id, documents, tuple(notes))
 
 
-@task(name="fetch-results", task_run_name="fetch-results-{experiment_id}", **READ)
-def fetch_results(credentials: AssayCredentials, experiment_id: str) -> tuple[Result, ...]:
-    """The results of an experiment as typed models, for your own flows."""
-    with credentials.get_client() as client:
-        return tuple(client.experiments.iterate_results(experiment_id))
-
-
 @task(name="archive-experiment", task_run_name="archive-experiment-{experiment.id}", **READ)
 def archive_experiment(
     credentials: AssayCredentials,

@@ -53,7 +53,7 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
         documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))],
         now=datetime.now(UTC),
     )
-    return CampaignTable(location=f"{record.location}/{TABLE_PATH}", rows=table, record=record)
+    return CampaignTable(location=f"{record.location}/{TABLE_PATH}", rows=table)
 
 
 def read_campaign_table(archive: Archive, campaign_id: str) -> CampaignTable | None:

@@ -70,12 +70,7 @@ def job(client, lab, tmp_path):
 def no_pauses(monkeypatch):
     """The seconds that a wait has paused for; none of them passes."""
     pauses = []
-
-    async def pause(seconds):
-        pauses.append(seconds)
-
     monkeypatch.setattr(experiment_run.time, "sleep", pauses.append)
-    monkeypatch.setattr(experiment_run.asyncio, "sleep", pause)
     return pauses
 
 
@@ -210,21 +205,19 @@ def test_patience_ends_the_wait_and_not_the_experiment(job):
     begun(job, run)
     with pytest.raises(Overdue, match="wait again"):
         run.wait_for_completion(timedelta(0))
-    with pytest.raises(Overdue, match="wait again"):
-        asyncio.run(run.await_for_completion(timedelta(0)))
 
 
-def test_in_an_event_loop_the_plain_names_are_awaited(job):
-    async def many():
-        plain = await job.trigger()
-        runs = await asyncio.gather(*(job.atrigger() for _ in range(4)))
+def test_async_code_calls_it_in_threads_and_several_at_once_find_one_run(job):
+    async def trigger_several():
+        plain = job.trigger()
+        runs = await asyncio.gather(*(asyncio.to_thread(job.trigger) for _ in range(4)))
         begun(job, plain).log.finish("measured", complete=True)
-        await plain.wait_for_completion()
+        await asyncio.to_thread(plain.wait_for_completion)
         with pytest.raises(NotReady, match="nothing in the archive"):
-            await plain.fetch_result()
+            await asyncio.to_thread(plain.fetch_result)
         return {run.flow_run_id for run in runs} | {plain.flow_run_id}
 
-    assert len(asyncio.run(many())) == 1
+    assert len(asyncio.run(trigger_several())) == 1
 
 
 def test_the_result_is_the_newest_archived_version_preliminary_ones_included(job):

@@ -56,14 +56,13 @@ def test_serving_takes_no_option_that_it_would_ignore(tmp_path, option):
     [
         (("deploy", "--sweep-seconds", "60"), "--sweep-seconds"),
         (("status", "round-1", "--problems"), "CAMPAIGN, LOOP OR RUN"),
-        (("status", "--problems", "--watch", "--account", "c"), "--account, --watch"),
+        (("status", "--problems", "--watch", "--all"), "--watch, --all"),
         (("status", "--watch", "--json"), "--watch"),
         (
             ("loop", "egfr", "d", "--target", "t", "--seed", "0"),
             "--seed",
         ),
         (("loop", "egfr", "d", "--target", "t", "--timezone", "UTC"), "--timezone"),
-        (("results", "--archive", ".", "--descending"), "--descending"),
         (("lab", "--receiver", "http://127.0.0.1:8100/assay"), "--receiver"),
         (("up", "--port", "4300"), "--port"),
     ],

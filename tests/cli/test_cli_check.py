@@ -35,7 +35,7 @@ from prefect_assay.campaigns.runs.starting import find_obstacles, read_own_deplo
 from prefect_assay.campaigns.sweep.watermarks import SweepMemory
 from prefect_assay.cli.campaigns.problems import show_problems
 from prefect_assay.cli.services import check
-from prefect_assay.cli.services.receiver import correct_lab_endpoints, receiver_word
+from prefect_assay.cli.services.receiver import receiver_word
 from prefect_assay.cli.services.receiver_address import record_address
 from prefect_assay.cli.services.saved_blocks import save_account
 from prefect_assay.cli.services.signing_keys import signing_keys
@@ -373,20 +373,6 @@ def test_the_advice_for_a_block_that_leads_to_another_port_names_the_port_of_up(
     assert line.next_step.startswith(advice)
 
 
-def test_up_corrects_the_endpoints_of_local_labs_and_no_others(server, tmp_path):
-    api, address = str(server.api_url), "http://127.0.0.1:21001/assay"
-    keys = signing_keys(tmp_path)
-    lab = WebhookEndpoint(url="http://127.0.0.1:8100/assay", signing_key=keys.lab)
-    service = WebhookEndpoint(url="http://127.0.0.1:8100/assay", signing_key=keys.service)
-    public = WebhookEndpoint(url="https://hooks.example.org/assay", signing_key=keys.lab)
-    with saved("lab", webhook=lab), saved("tunnel", webhook=service), saved("public", webhook=public):
-        assert correct_lab_endpoints(api, keys.lab, address) == [("lab", lab.url)]
-        urls = {name: WebhookEndpoint.load(name).url for name in ("lab", "tunnel", "public")}
-        assert urls == {"lab": address, "tunnel": service.url, "public": public.url}
-        assert WebhookEndpoint.load("lab").signing_key.get_secret_value() == keys.lab
-        assert correct_lab_endpoints(api, keys.lab, address) == []
-
-
 def test_a_receiver_that_has_lost_the_key(seen, monkeypatch, tmp_path):
     keys = signing_keys(tmp_path)
     monkeypatch.setattr(check, "_is_here", lambda _client: True)
@@ -413,7 +399,7 @@ def test_a_receiver_without_the_services_word(seen):
         endpoint = WebhookEndpoint(url=f"{right.url}/assay", signing_key=SIGNING_KEY)
         with saved("hooks", credentials=credentials, webhook=endpoint):
             assert not named(seen(), "receiver")
-        assert right.wake.asked == right.all_announced() == []
+        assert right.wake.asked == []
 
 
 def test_the_receiver_of_up_reads_the_word_of_the_accounts_with_a_webhook(server):

@@ -87,7 +87,6 @@ def test_filters(archive):
     assert len(names("Round 2", "round-1")) == 5
     assert names("Round 2", "--type", "thermostability") == ["d4"]
     assert names("--target", "egfr", "--outcome", "measured", "--limit", "1") == ["d1"]
-    assert names("--sort", "name", "--descending", "--limit", "2") == ["d5", "d4"]
     assert names("--experiment", "LAB-004", "--name", "D5") == ["d5"]
 
 
@@ -128,7 +127,6 @@ def test_files(archive, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--sort", "kd"], 2, "'kd' is not a column"),
         (["--csv", "-", "--json"], 2, "only one of"),
         (["--csv", "/dev/null/x"], 2, "cannot be written"),
         (["elsewhere"], 1, "holds no results of campaign elsewhere yet"),
@@ -162,7 +160,7 @@ def test_archived_answers_are_read_again_with_a_mapping(tmp_path):
     ("options", "cause"),
     [
         (["--mapping", "map.toml"], "--mapping would be ignored: it needs --reread"),
-        (["--reread", "--sort", "kd_M"], "--sort would be ignored: --reread takes"),
+        (["--reread", "--limit", "1"], "--limit would be ignored: --reread takes"),
         (["--reread", "--mapping", "map.toml"], "name it, as in"),
         (["--reread", "round-1", "--mapping", "none.toml"], "none.toml"),
         (["--reread", "round-9"], "no archived experiment of campaign round-9"),

@@ -82,9 +82,7 @@ def run(client, name="c", *, tags=(), state=None, flow_name="campaign", **parame
 
 
 def show(which=None, *, archive=None, every=False, as_json=True, limit=10, watch=False):
-    status.show_status(
-        which, archive=archive, account=None, limit=limit, every=every, watch=watch, as_json=as_json
-    )
+    status.show_status(which, archive=archive, limit=limit, every=every, watch=watch, as_json=as_json)
 
 
 def shown(capsys, which=None, **options):

@@ -1,8 +1,9 @@
-"""`prefect-assay up` ends what another one has left behind, and nothing else."""
+"""`prefect-assay up`: one for a Prefect home, also after a kill, and what its parts get."""
 
-import json
-import os
+import signal
 import socket
+import subprocess
+import sys
 
 import psutil
 import pytest
@@ -10,32 +11,45 @@ import pytest
 from prefect_assay.cli.services import up
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.up import _Installation, _only_one
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.local.processes import is_alive
 from support.command import command
+from support.runs.world import eventually
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from prefect_assay.cli.services.up import _only_one
+from prefect_assay.local.processes import StackProcesses
+home = Path(sys.argv[1])
+part = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: time.sleep(2) or exit()); print(1, flush=True); time.sleep(100)"
+with _only_one(home):
+    processes = StackProcesses(home, work=home)
+    processes.launch("worker", ["-c", part], dict(os.environ))
+    processes["worker"].wait_until(lambda: processes.log("worker").read_text(), seconds=60)
+    print(processes["worker"].pid, flush=True)
+    sys.stdin.read()
+"""
 
 
-@pytest.fixture
-def left_behind(tmp_path):
-    """The child of an `up` that was killed after it had noted it."""
-    with (tmp_path / "processes.json").open("a+") as state:
-        installation = _Installation(tmp_path, "http://127.0.0.1:9/api", {"worker": []}, state)
-        installation._processes.launch("worker", ["-c", "import time; time.sleep(100)"], dict(os.environ))
-        installation._note()
-    yield installation._processes["worker"]
-    installation._processes.stop("worker")
+def test_after_a_kill_another_one_is_refused_until_the_parts_have_ended(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as killed:
+        part = psutil.Process(int(killed.stdout.readline()))
+        killed.send_signal(signal.SIGKILL)
+    with pytest.raises(ConfigurationError, match="runs already"), _only_one(tmp_path):
+        pass
+    eventually(lambda: not is_alive(part), seconds=60, what="the end of the part")
+    eventually(lambda: _is_free(tmp_path), seconds=60, what="the end of the lock")
 
 
-def test_what_was_left_behind_is_ended_also_after_the_clock_was_set(left_behind, tmp_path, monkeypatch):
-    created = psutil.Process.create_time
-    monkeypatch.setattr(psutil.Process, "create_time", lambda process: created(process) + 3600)
-    with _only_one(tmp_path):
-        assert not left_behind.running
-
-
-def test_another_process_with_the_id_of_one_that_was_left_behind_is_not_ended(left_behind, tmp_path):
-    state = tmp_path / "processes.json"
-    state.write_text(json.dumps({"worker": [left_behind.pid, "another"]}))
-    with _only_one(tmp_path):
-        assert left_behind.running
+def _is_free(home):
+    try:
+        with _only_one(home):
+            return True
+    except ConfigurationError:
+        return False
 
 
 def test_its_limit_without_the_option_is_that_of_this_machine():
@@ -53,16 +67,11 @@ def test_the_receiver_gets_the_word_of_the_saved_blocks(tmp_path, monkeypatch, s
     monkeypatch.delenv(WORD_VARIABLE, raising=False)
     if env_word:
         monkeypatch.setenv(WORD_VARIABLE, env_word)
-    with (tmp_path / "processes.json").open("a+") as state:
-        installation = _Installation(
-            tmp_path, "http://127.0.0.1:9/api", {"worker": [], "receiver": []}, state
-        )
-        monkeypatch.setattr(
-            installation._processes, "launch", lambda name, _, env: launched.update({name: env})
-        )
-        installation._read_word()
-        for name in installation.parts:
-            installation._launch(name)
+    installation = _Installation(tmp_path, "http://127.0.0.1:9/api", {"worker": [], "receiver": []})
+    monkeypatch.setattr(installation._processes, "launch", lambda name, _, env: launched.update({name: env}))
+    installation._read_word()
+    for name in installation.parts:
+        installation._launch(name)
     assert launched["receiver"].get(WORD_VARIABLE) == passed
     assert launched["worker"].get(WORD_VARIABLE) == env_word
 

@@ -227,11 +227,15 @@ def test_up_starts_what_ends_and_goes_on_after_it_was_killed_itself(machine):
     left = list_descendants(process.pid)
     process.kill()
     process.wait()
+    eventually(
+        lambda: not [p for p in left if p.is_running() and p.status() != psutil.STATUS_ZOMBIE],
+        seconds=60,
+        what="their end",
+    )
     again = made.up()
     try:
         eventually(lambda: ready in made.log.read_text(), seconds=STEP_SECONDS, what="up again")
         eventually(made.receives, seconds=60, what="the receiver again")
-        assert not [p for p in left if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
         assert "present" in made.log.read_text(), "the database is the one of before"
         refused = subprocess.run(
             made.here("prefect-assay up"), env=made.env, capture_output=True, text=True, check=False

@@ -305,7 +305,7 @@ def loop(tmp_path, monkeypatch, prefect):
     monkeypatch.setattr(
         loop_module.facts,
         "round_completed",
-        lambda loop_id, line, previous, *, news: reported.append((line, previous, news)),
+        lambda loop_id, line, *, news: reported.append((line, news)),
     )
     run.reported = reported
     run.laboratory = laboratory
@@ -639,10 +639,10 @@ def test_a_planned_round_is_not_ordered_with_another_assay_than_the_loops(
     assert loop.open_logs() == []
 
 
-def test_each_round_is_reported_with_the_round_before_it(loop):
+def test_each_round_is_reported(loop):
     loop(designer="loop_designers:longer", max_rounds=2)
-    told = {line.name: (previous, bool(line.table), news) for line, previous, news in loop.reported}
-    assert told == {"round-001": (None, True, True), "round-002": ("round-001", True, True)}
+    told = {line.name: (bool(line.table), news) for line, news in loop.reported}
+    assert told == {"round-001": (True, True), "round-002": (True, True)}
 
 
 def test_why_a_campaign_failed_is_in_the_log_of_the_loop(loop):

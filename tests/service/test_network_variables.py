@@ -20,7 +20,6 @@ from prefect_assay.blocks import S3Archive
 from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.errors import CertificatesUnreadable, ConfigurationError
 from prefect_assay.orders.payments.rails.mpp_issuer import HttpTokenIssuer
-from prefect_assay.orders.payments.rails.x402_balance import balance_cents
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.network_variables import check_http_variables, drop_unreadable_exceptions
 from support.command import command
@@ -40,14 +39,9 @@ def s3_source():
         pass
 
 
-def balance():
-    balance_cents(SecretStr(REMOTE), SecretStr("0x" + "1" * 64), [])
-
-
 HTTP = {
     "service": lambda: AssayClient(REMOTE, "t"),
     "issuer": lambda: HttpTokenIssuer(REMOTE, SecretStr("k" * 20))({}),
-    "balance": balance,
     "prefect": prefect,
 }
 S3 = {"archive": lambda: S3Archive(bucket="bucket").get_store(), "source": s3_source}

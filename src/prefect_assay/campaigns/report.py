@@ -54,13 +54,7 @@ def report_campaign_end(
         images=page.images,
         notes=page.notes,
     )
-    facts.campaign_archived(
-        table,
-        page.record,
-        experiments=[line.location for line in lines if line.location],
-        reviews=page.reviews,
-        news=True,
-    )
+    facts.report_curve_reviews(page.record, page.reviews, news=True)
     if log.read().stopped is None:
         log.finish(
             describe_end(designs, list(stages.values()), report.problems),

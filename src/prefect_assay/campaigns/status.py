@@ -66,7 +66,6 @@ class ExperimentView(Model):
     results_status: str | None = None  # of the newest archived version: `partial` or `all`
     location: str | None = None  # of that version
     service_status: str | None = None
-    is_asked_now: bool = False  # by `status --account`, after the last look
     problem: str | None = None  # what keeps the order where it is
     expected: AwareDatetime | None = None  # when the laboratory expects results
 

@@ -61,6 +61,7 @@ class Leash:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,  # Ctrl-C must not reach it
+                    close_fds=False,  # an inheritable lock of the parent lasts until the children have ended
                     cwd="/",
                 )
                 for held in self._held:

@@ -14,7 +14,7 @@ from prefect_assay.analysis.results.formats import write_parquet
 from prefect_assay.analysis.tables.files import MEDIA_TYPE, make_results_schema
 from prefect_assay.archive import LocalStore, read_latest
 from prefect_assay.archive.layout import is_table
-from prefect_assay.errors import ArchiveError, InputError
+from prefect_assay.errors import ArchiveError
 from support.archive.campaigns import TARGET, archive_rows, archive_two_campaigns, row
 
 
@@ -70,9 +70,6 @@ def test_a_row_says_where_it_comes_from(filled):
         ({"outcome": Outcome.PENDING}, []),
         ({"replicates": True, "experiment": "LAB-001"}, ["d1", "d1", "d2"]),
         ({"limit": 2}, ["d1", "=d3"]),
-        ({"sort": "name", "descending": True}, ["d5", "d4", "d2", "d1", "=d3"]),
-        ({"sort": "tm_C", "limit": 1}, ["d4"]),
-        ({"sort": "tm_C", "limit": 1, "descending": True}, ["d4"]),
     ],
 )
 def test_filters_and_order(local_store, fields, expected):
@@ -88,8 +85,6 @@ def test_what_cannot_be_read_is_named(local_store):
     tables.update_tables(local_store, "")
     with pytest.raises(ArchiveError, match="no results of campaign elsewhere"):
         tables.query_rows(local_store, "", tables.Query(campaign="elsewhere"))
-    with pytest.raises(InputError, match="'kd' is not a column; choose one of campaign_id"):
-        tables.query_rows(local_store, "", tables.Query(sort="kd"))
 
 
 def test_an_experiment_without_a_readable_target(local_store):
@@ -191,7 +186,7 @@ def test_tables_of_another_version_are_read(tmp_path, left_out):
     every = tables.query_rows(store, "", tables.Query(replicates=True))
     assert {*every.column("name").to_pylist()} == {"d1", "d2", "=d3", "d4", "d5"}
     assert {*every.column(left_out).to_pylist()} == {None}
-    assert len(tables.query_rows(store, "", tables.Query(sort="kd_M"))) == 5
+    assert len(tables.query_rows(store, "", tables.Query())) == 5
     tables.read_earlier_replicates(store, "", "another", datetime(2027, 1, 1, tzinfo=UTC))
     assert tables.read_measured_designs(store, "").designs
     assert tables.update_tables(store, "").written == 4, "and this version completes them"

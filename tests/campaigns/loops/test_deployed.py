@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from uuid import uuid4
 
-import httpx
 import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
@@ -154,21 +153,6 @@ def test_the_look_after_suspending_sees_that_it_has_ended(designer, monkeypatch)
     assert waiting.has_news()
     monkeypatch.setattr(deployed, "get_client", Client())
     assert waiting.has_news(), "it was deleted, and another one is started"
-
-
-def test_its_hook_wakes_the_loop_at_once(monkeypatch):
-    woken = []
-    monkeypatch.setattr(deployed, "get_client", Client())
-    monkeypatch.setattr(deployed, "wake_runs", lambda _, tag: woken.append(tag))
-    run = FlowRun(id=uuid4(), flow_id=uuid4(), tags=["assay-designs-for:egfr", TAG])
-    deployed.wake_loop(None, run, Completed())
-    assert woken == ["assay-loop:egfr"]
-
-    def away(*_):
-        raise httpx.ConnectError("refused")
-
-    monkeypatch.setattr(deployed, "wake_runs", away)
-    deployed.wake_loop(None, run, Completed())
 
 
 def test_an_unknown_deployment_is_named(monkeypatch):

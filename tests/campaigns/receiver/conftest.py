@@ -20,5 +20,4 @@ def receiver(request):
     else:
         place = request.getfixturevalue("usual")
         place.wake.__init__()
-        place.all_announced().clear()  # what the test before has begun is waited for
         yield place

@@ -23,7 +23,7 @@ class Woken(list):
 
 
 def receiver(prefix, woken=None):
-    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), path_prefix=prefix, announce=False)
+    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), path_prefix=prefix)
     return create_app(settings, wake=Woken() if woken is None else woken)
 
 
@@ -98,7 +98,7 @@ def test_forwarded_headers_change_nothing():
 def test_two_receivers_in_one_app_share_nothing():
     """No global state: neither counters nor the memory of updates."""
     woken = [Woken(), Woken()]
-    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), path_prefix="", announce=False)
+    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), path_prefix="")
     pair = [Receiver(settings, wake=wake) for wake in woken]
     app = Starlette(routes=[Mount("/one", app=pair[0].app), Mount("/two", app=pair[1].app)])
     with served(app) as url:

@@ -4,7 +4,6 @@ import logging
 import socket
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from urllib.parse import quote
 
 import httpx
 import pytest
@@ -13,9 +12,7 @@ from starlette.testclient import TestClient
 from prefect_assay.campaigns.receiver import endpoint
 from prefect_assay.campaigns.receiver.receiver import create_app, from_environment
 from prefect_assay.campaigns.receiver.settings import ReceiverSettings
-from prefect_assay.service.models.update import Delivery
 from prefect_assay.service.webhook_signature import derive_secret
-from support.services.asgi import served
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 from support.webhooks.receiver_place import PATH, SECRET, Wake, running, settings
 
@@ -27,7 +24,6 @@ def test_a_genuine_delivery_wakes_the_experiment_of_the_signed_body(receiver):
     answer = receiver.post(body)
     assert (answer.status_code, answer.json()) == (200, {"resumed": 1})
     assert (receiver.wake.asked, receiver.wake.orders) == (["e-1"], [ORDER_KEY])
-    assert [d.data.experiment_id for d in receiver.all_announced()] == ["e-1"]
 
 
 def test_an_id_in_capitals_wakes_the_same_run_and_its_update_counts_once(receiver):
@@ -46,7 +42,7 @@ def test_a_delivery_without_a_waiting_run_gets_200(receiver):
 def test_a_doubled_delivery_is_acknowledged_and_wakes_once(receiver):
     body = body_of()
     assert [receiver.post(body).json() for _ in range(3)] == [{"resumed": 1}, {"resumed": 0}, {"resumed": 0}]
-    assert len(receiver.wake.asked) == len(receiver.all_announced()) == 1
+    assert len(receiver.wake.asked) == 1
 
 
 def test_two_updates_of_one_experiment_wake_it_twice(receiver):
@@ -58,7 +54,7 @@ def test_two_updates_of_one_experiment_wake_it_twice(receiver):
 def test_an_update_is_remembered_for_five_minutes(monkeypatch):
     wake, now = Wake(), [1000.0]
     monkeypatch.setattr(endpoint, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    client = TestClient(create_app(ReceiverSettings(signing_keys=[SIGNING_KEY], announce=False), wake=wake))
+    client = TestClient(create_app(ReceiverSettings(signing_keys=[SIGNING_KEY]), wake=wake))
     body = body_of(data_experiment_id="e-1")
     for later, times in ((0, 1), (299.9, 1), (300.1, 2)):
         now[0] = 1000.0 + later
@@ -96,7 +92,7 @@ def test_what_is_not_genuine_gets_401_and_wakes_no_run(receiver, headers):
     answer = receiver.post(body, headers(body))
     assert answer.status_code == 401
     assert answer.json()["error"]
-    assert receiver.wake.asked == receiver.all_announced() == []
+    assert receiver.wake.asked == []
 
 
 def test_a_replayed_delivery_gets_401(receiver):
@@ -238,57 +234,25 @@ def test_unreachable_prefect_gets_503_and_the_retry_wakes(receiver):
     answer = receiver.post(body)
     assert answer.status_code == 503
     assert answer.headers["Retry-After"]
-    assert receiver.all_announced() == []
     receiver.wake.failing = False
     assert receiver.post(body).json() == {"resumed": 1}
-    assert len(receiver.all_announced()) == 1
-
-
-def test_an_announcement_that_fails_changes_nothing():
-    def fail(_):
-        raise RuntimeError("no events today")
-
-    app = create_app(ReceiverSettings(signing_keys=(SIGNING_KEY,)), wake=Wake(), announce=fail)
-    with served(app) as url:
-        body = body_of()
-        assert httpx.post(url + PATH, content=body, headers=headers_of(body, SECRET)).status_code == 200
-
-
-@settings(announce=False)
-def test_announcements_can_be_switched_off(receiver):
-    assert receiver.post(body_of()).status_code == 200
-    assert receiver.all_announced() == []
 
 
 @pytest.mark.parametrize("echo", [SIGNING_KEY, NEW_KEY, SECRET, derive_secret(NEW_KEY, ORDER_KEY)])
-def test_a_secret_that_the_service_echoes_is_in_no_event_and_no_log(caplog, echo):
+def test_a_secret_that_the_service_echoes_is_in_no_log(caplog, echo):
     caplog.set_level(logging.DEBUG, "prefect_assay")
     escaped = "".join(f"\\u{ord(letter):04X}" for letter in echo)
-    body = body_of(
-        data_experiment_id="e-1",
-        data_update_id=f"u-{echo}",
-        data_name=f"Signed with {quote(echo, safe='')}",
-        data_description="ESCAPED",
-        data_more={"deep": [{echo: echo}]},
-    ).replace(b"ESCAPED", escaped.encode())
+    body = body_of(data_experiment_id="e-1", data_update_id=f"u-ESCAPED-{echo}").replace(
+        b"ESCAPED", escaped.encode()
+    )
     with running(signing_keys=(SIGNING_KEY, NEW_KEY)) as place:
         assert place.post(body).json() == {"resumed": 1}
-        (announced,) = place.all_announced()
     assert place.wake.asked == ["e-1"]
-    assert announced.data.update_id == "u-[secret]"
-    assert announced.data.name == "Signed with [secret]"
-    assert announced.data.description == "[secret]"
-    assert echo not in announced.model_dump_json() + caplog.text
+    assert "u-[secret]-[secret]" in caplog.text
+    assert echo not in caplog.text
 
 
-def test_a_delivery_without_a_secret_is_announced_as_it_came(receiver):
-    body = body_of(data_eta="2026-12-01T00:00:00+02:00", data_name='Größe "x" \\ /', data_more=[{"a": 1.5}])
-    receiver.post(body)
-    (announced,) = receiver.all_announced()
-    assert announced == Delivery.model_validate_json(body)
-
-
-@settings(announce=False)  # a receiver of its own: of many alike, only the first is logged at once
+@settings(max_waiting=999)  # a receiver of its own: of many alike, only the first is logged at once
 def test_logs_name_the_order_and_no_secret(receiver, caplog):
     caplog.set_level(logging.DEBUG)
     body = body_of()
@@ -315,7 +279,7 @@ def test_the_factory_reads_its_settings_from_the_environment(monkeypatch):
     ("root", "path"), [("/assay", "/assay"), ("/assay", "/assay/assay"), ("/lab/assay", "/lab/assay")]
 )
 def test_a_root_path_that_ends_with_the_prefix_is_served(root, path):
-    app = create_app(ReceiverSettings(signing_keys=[SIGNING_KEY], announce=False), wake=Wake())
+    app = create_app(ReceiverSettings(signing_keys=[SIGNING_KEY]), wake=Wake())
     client = TestClient(app, root_path=root)
     assert client.get(f"{path}/health").status_code == 200
     assert client.post(f"{path}/{ORDER_KEY}", content=b"{}").status_code == 401

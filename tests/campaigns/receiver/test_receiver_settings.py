@@ -36,14 +36,12 @@ def test_everything_from_the_environment(environment):
         TOLERANCE_SECONDS="none",
         WORDS__SERVICE="Acme",
         MAX_BODY_BYTES="1000",
-        ANNOUNCE="false",
     )
     settings = ReceiverSettings.from_environment()
     assert settings.path_prefix == "/hooks/assay"
     assert settings.tolerance_seconds is None
     assert settings.words.service == "Acme"
     assert settings.max_body_bytes == 1000
-    assert not settings.announce
 
 
 @pytest.mark.parametrize(

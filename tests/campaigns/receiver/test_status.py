@@ -73,8 +73,7 @@ def clock(monkeypatch):
 @contextlib.contextmanager
 def running(prefect, **overrides):
     settings = ReceiverSettings(
-        **{"signing_keys": (SIGNING_KEY, OLD_KEY), "announce": False, "ready_timeout_seconds": 0.3}
-        | overrides
+        **{"signing_keys": (SIGNING_KEY, OLD_KEY), "ready_timeout_seconds": 0.3} | overrides
     )
     receiver = Receiver(settings, wake=prefect.wake, ready=prefect.ready)
     with (
@@ -285,7 +284,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize(("foreign", "status"), FOREIGN)
 def test_a_foreign_page_reads_neither_readiness_nor_metrics(foreign, status):
-    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), announce=False)
+    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,))
     with served(Receiver(settings, wake=Prefect().wake).app) as url:
         for path in ("ready", "metrics"):
             answer = httpx.get(f"{url}/assay/{path}", headers=foreign)
@@ -295,9 +294,7 @@ def test_a_foreign_page_reads_neither_readiness_nor_metrics(foreign, status):
 
 @pytest.mark.parametrize("host", ["10.1.2.3:8100", "[fd00::1]:8100", "localhost", "metrics.example:8100"])
 def test_probes_and_scrapers_read_them(host):
-    settings = ReceiverSettings(
-        signing_keys=(SIGNING_KEY,), announce=False, allowed_hosts=("metrics.example",)
-    )
+    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), allowed_hosts=("metrics.example",))
     with served(Receiver(settings, wake=Prefect().wake).app) as url:
         for path in ("ready", "metrics", "health"):
             assert httpx.get(f"{url}/assay/{path}", headers={"Host": host}).status_code == 200
@@ -305,7 +302,7 @@ def test_probes_and_scrapers_read_them(host):
 
 @pytest.mark.parametrize("headers", [{"Host": "hooks.example.org"}, {"Origin": "https://lab.example.org"}])
 def test_a_signed_delivery_is_taken_under_any_name_and_an_unsigned_one_under_none(headers):
-    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), announce=False)
+    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,))
     with served(Receiver(settings, wake=Prefect().wake).app) as url:
         body = body_of()
         address = f"{url}/assay/{ORDER_KEY}"

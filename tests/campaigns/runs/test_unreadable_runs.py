@@ -126,7 +126,7 @@ def test_status_check_and_sweep_name_it(client, flow_id, capsys, monkeypatch, tm
     add_good(client, flow_id, 1)
     bad = add_bad(client, flow_id, deployment=client.create_deployment(flow_id, name="d"))
     LocalArchive(root=str(tmp_path)).save("here", overwrite=True)
-    show_status(None, archive="here", account=None, limit=5, every=False, watch=False, as_json=False)
+    show_status(None, archive="here", limit=5, every=False, watch=False, as_json=False)
     shown = capsys.readouterr()
     assert bad in shown.err
     assert "has not begun a campaign yet" in shown.out

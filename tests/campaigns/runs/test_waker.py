@@ -208,7 +208,7 @@ def test_prefect_restarts_and_the_wake_up_waits_for_it():
 @pytest.fixture
 def receiver(api, waker):
     """The receiver in front of the real wake-up; posts genuine deliveries to the address of a key."""
-    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), announce=False)
+    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,))
     with served(create_app(settings, wake=waker)) as url:
 
         def post(key):

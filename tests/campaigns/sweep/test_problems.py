@@ -142,7 +142,7 @@ def test_money_that_could_not_be_read_everywhere_closes_no_problem_of_money(camp
         SimpleNamespace(read_block_documents_by_type=lambda *_, **__: []), [], OpenMoney(complete=False)
     )
     assert kinds.INVOICE_UNPAID not in made.looked
-    assert kinds.WALLET_LOW in made.looked
+    assert kinds.TOKEN_EXPIRING in made.looked
 
 
 def test_an_archive_that_cannot_be_read_closes_nothing_of_its_campaigns():

@@ -241,7 +241,7 @@ def test_without_a_readable_time_it_wakes_once_however_late_it_is_repeated(later
         woken.append(experiment_id)
         return 1
 
-    client = TestClient(create_app(ReceiverSettings(signing_keys=[SIGNING_KEY], announce=False), wake=wake))
+    client = TestClient(create_app(ReceiverSettings(signing_keys=[SIGNING_KEY]), wake=wake))
 
     def post(body):
         raw = json.dumps(body).encode()

@@ -1,4 +1,4 @@
-"""A receiver on a real socket whose wake-ups and announcements are recorded, and held up or failed on request."""
+"""A receiver on a real socket whose wake-ups are recorded, and held up or failed on request."""
 
 import asyncio
 import contextlib
@@ -46,30 +46,23 @@ class Wake:
 
 
 class Place:
-    """A running receiver, its recorded wake-ups and announcements."""
+    """A running receiver, its recorded wake-ups."""
 
-    def __init__(self, url, wake, announced, receiver):
-        self.url, self.wake, self.announced, self.receiver = url, wake, announced, receiver
+    def __init__(self, url, wake, receiver):
+        self.url, self.wake, self.receiver = url, wake, receiver
 
     def post(self, body, headers=None, path=PATH):
         return httpx.post(
             self.url + path, content=body, headers=headers or headers_of(body, SECRET), timeout=10
         )
 
-    def all_announced(self):
-        """Announcements are made beside the answers; what was begun is waited for."""
-        self.receiver._publisher._thread.submit(int).result(timeout=5)
-        return self.announced
-
 
 @contextlib.contextmanager
 def running(**options):
-    wake, announced = Wake(), []
-    receiver = Receiver(
-        ReceiverSettings(**{"signing_keys": (SIGNING_KEY,)} | options), wake=wake, announce=announced.append
-    )
+    wake = Wake()
+    receiver = Receiver(ReceiverSettings(**{"signing_keys": (SIGNING_KEY,)} | options), wake=wake)
     with served(receiver.app) as url:
-        yield Place(url, wake, announced, receiver)
+        yield Place(url, wake, receiver)
     receiver.close()
 
 

@@ -24,7 +24,6 @@ class Process:
         self.url = f"http://127.0.0.1:{self.port}/assay"
         self.folder = folder
         self.env = os.environ | {"PREFECT_ASSAY_RECEIVER_SIGNING_KEYS": SIGNING_KEY} | env
-        self.env["PREFECT_ASSAY_RECEIVER_ANNOUNCE"] = "false"
         self.process = None
         self._log = (folder / "log").open("ab")
 

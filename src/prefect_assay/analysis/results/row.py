@@ -125,7 +125,6 @@ class CampaignTable(Model):
 
     location: str | None
     rows: tuple[ResultRow, ...]
-    record: ArchiveRecord | None = None  # of the version that this run has made or found
 
 
 def collate_rows(tables: Iterable[Iterable[ResultRow]]) -> tuple[ResultRow, ...]:

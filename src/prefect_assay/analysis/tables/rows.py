@@ -34,18 +34,14 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.read import parse_manifest
 from prefect_assay.archive.store import join_key
-from prefect_assay.errors import ArchiveError, InputError
+from prefect_assay.errors import ArchiveError
 from prefect_assay.service.models.base import Model
 
 _READERS: Final = 8  # requests at once
 
 
 class Query(Model):
-    """Which rows, in which order. Texts are compared without regard to case; `name` and `target` may be a part of it.
-
-    Without `sort` measured designs come first by K_D, lower limits after all others, then the other outcomes; empty values
-    are always last.
-    """
+    """Which rows. Texts are compared without regard to case; `name` and `target` may be a part of it."""
 
     campaign: str | None = None
     experiment: str | None = None
@@ -54,13 +50,13 @@ class Query(Model):
     result_type: str | None = None
     outcome: Outcome | None = None
     replicates: bool = False
-    sort: str | None = None
-    descending: bool = False
     limit: int | None = Field(default=None, ge=1)
 
 
 def query_rows(store: Store, prefix: str, query: Query) -> Any:
     """The laboratory's rows as a `pyarrow.Table`, with the columns of docs/results.md.
+
+    Measured designs come first by K_D, lower limits after all others, then the other outcomes; empty values are last.
 
     ```python
     from prefect_assay.analysis.tables import Query, query_rows
@@ -72,13 +68,12 @@ def query_rows(store: Store, prefix: str, query: Query) -> Any:
     Raises:
         ConfigurationError: the extra `parquet` is not installed.
         ArchiveError: the archive has no such table, or one of its files is damaged.
-        InputError: `sort` is not a column.
     """
     tables = read_results(store, prefix, query.campaign)
     if not tables:
         raise describe_no_results(store, prefix, query.campaign)
     matching = (_filter_rows(table, query) for table in tables.values())
-    return _sort_rows(import_pyarrow().concat_tables(matching), query).slice(0, query.limit)
+    return _sort_rows(import_pyarrow().concat_tables(matching)).slice(0, query.limit)
 
 
 def read_results(store: Store, prefix: str, campaign_id: str | None = None) -> dict[Source, Any]:
@@ -199,20 +194,15 @@ def _match_all(conditions: Iterable[Any]) -> Any:
     return first
 
 
-def _sort_rows(table: Any, query: Query) -> Any:
-    ties = [("campaign_id", "ascending"), ("experiment_code", "ascending"), ("name", "ascending")]
-    if query.sort is None:
-        keys = _sort_best_first(table)
-        ranked = table
-        for name, values in keys.items():
-            ranked = ranked.append_column(name, values)
-        return ranked.sort_by([*((name, "ascending") for name in keys), *ties]).drop_columns([*keys])
-    if query.sort not in table.column_names:
-        raise InputError(f"{query.sort!r} is not a column; choose one of {', '.join(table.column_names)}")
-    return table.sort_by([(query.sort, "descending" if query.descending else "ascending"), *ties])
+def _sort_rows(table: Any) -> Any:
+    keys = _make_sort_keys(table)
+    for name, values in keys.items():
+        table = table.append_column(name, values)
+    names = (*keys, "campaign_id", "experiment_code", "name")
+    return table.sort_by([(name, "ascending") for name in names]).drop_columns([*keys])
 
 
-def _sort_best_first(table: Any) -> dict[str, Any]:
+def _make_sort_keys(table: Any) -> dict[str, Any]:
     """Columns to sort by, as `summarize` does: a lower limit follows all affinities, and what is not an affinity comes last."""
     pa, pc = import_pyarrow(), import_compute()
     outcomes = pa.array([str(outcome) for outcome in Outcome])

@@ -4,7 +4,6 @@
 service or decides anything.
 """
 
-from prefect_assay.campaigns.events.assets import Materialization, asset_key
 from prefect_assay.campaigns.events.kinds import KINDS, Fact
 from prefect_assay.campaigns.events.sending import (
     EVENTS_LABEL,
@@ -20,8 +19,6 @@ __all__ = [
     "EVENTS_LABEL",
     "KINDS",
     "Fact",
-    "Materialization",
-    "asset_key",
     "describe_subject",
     "emit_fact",
     "flush_events",

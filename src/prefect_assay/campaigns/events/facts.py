@@ -8,17 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from prefect_assay.analysis.results.row import ArchivedResults, CampaignTable
+from prefect_assay.analysis.results.row import ArchivedResults
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import TABLE_PATH
-from prefect_assay.campaigns.events import (
-    Materialization,
-    asset_key,
-    emit_fact,
-    is_news,
-    kinds,
-)
-from prefect_assay.campaigns.events.assets import ASSETS
+from prefect_assay.campaigns.events import emit_fact, is_news, kinds
 from prefect_assay.campaigns.flow_results import RoundReport
 from prefect_assay.orders.job import Order, Payment, PaymentState
 from prefect_assay.orders.ledger import OrderLedger
@@ -130,12 +123,6 @@ def report_version(experiment: Experiment, kept: ArchivedResults, *, news: bool)
         ),
         news=news,
     )
-    emit_fact(
-        _make_asset(
-            "experiment", record, name=f"{record.campaign_id} {experiment.code}", rows=len(kept.rows)
-        ),
-        news=news,
-    )
     kind = kinds.ResultsReady if experiment.reported == ResultsStatus.ALL else kinds.PartialResults
     emit_fact(
         kind(
@@ -162,31 +149,9 @@ def report_overdue(order_key: str, experiment: ExperimentSummary, deadline_days:
     )
 
 
-def campaign_archived(
-    table: CampaignTable,
-    report: ArchiveRecord | None,
-    *,
-    experiments: Sequence[str],
-    reviews: Sequence[str],
-    news: bool,
-) -> None:
-    """Table and report of a campaign are in the archive.
-
-    `experiments` are the addresses of their sources; `reviews` has a design for each curve that needs a look.
-    """
-    made = table.record
-    if made is not None:
-        sources = [asset_key(location) for location in experiments]
-        fact = _make_asset(
-            "table", made, name=f"{made.campaign_id} table", upstream=sources, rows=len(table.rows)
-        )
-        emit_fact(fact, news=news or not made.unchanged)
-    if report is None:
-        return
-    news = news or not report.unchanged
-    sources = [asset_key(made.location)] if made else []
-    emit_fact(_make_asset("report", report, name=f"{report.campaign_id} report", upstream=sources), news=news)
-    if reviews:
+def report_curve_reviews(report: ArchiveRecord | None, reviews: Sequence[str], *, news: bool) -> None:
+    """The archived report of a campaign has curves that need a look; `reviews` has a design for each of them."""
+    if report is not None and reviews:
         emit_fact(
             kinds.CurveReview(
                 campaign_id=report.campaign_id,
@@ -195,12 +160,12 @@ def campaign_archived(
                 curves=len(reviews),
                 designs=tuple(dict.fromkeys(reviews))[:_DESIGNS_MAX],
             ),
-            news=news,
+            news=news or not report.unchanged,
         )
 
 
-def round_completed(loop_id: str, made: RoundReport, previous: str | None, *, news: bool) -> None:
-    """A round has ended. Its measurements are an asset, downstream of those of the round `previous`."""
+def round_completed(loop_id: str, made: RoundReport, *, news: bool) -> None:
+    """A round has ended."""
     emit_fact(
         kinds.RoundCompleted(
             campaign_id=made.campaign_id,
@@ -211,44 +176,6 @@ def round_completed(loop_id: str, made: RoundReport, previous: str | None, *, ne
             problem=made.problem,
         ),
         news=news,
-    )
-    if made.table is not None:
-        before = [_round_key(loop_id, previous)] if previous else []
-        emit_fact(
-            Materialization(
-                campaign_id=made.campaign_id,
-                key=_round_key(loop_id, made.name),
-                title=f"{loop_id} {made.name}",
-                description=ASSETS["round"],
-                version=made.table,
-                upstream=(*before, asset_key(made.table)),
-                metadata={"table": made.table, "best_kd_M": made.best_kd_M},
-            ),
-            news=news,
-        )
-
-
-def _round_key(loop_id: str, name: str) -> str:
-    return asset_key(f"assay://loop/{loop_id}/{name}")
-
-
-def _make_asset(
-    kind: str, record: ArchiveRecord, *, name: str, upstream: Sequence[str] = (), **metadata: object
-) -> Materialization:
-    """A version in the archive as an asset; all versions of it have the same key."""
-    return Materialization(
-        campaign_id=record.campaign_id,
-        key=asset_key(record.location),
-        title=name,
-        description=ASSETS[kind],
-        version=record.manifest_sha256,
-        upstream=tuple(upstream),
-        metadata={
-            "location": record.location,
-            "files": record.files,
-            "total_bytes": record.total_bytes,
-            **metadata,
-        },
     )
 
 

@@ -41,10 +41,6 @@ class Fact(Model):
         """Further labels of the resource, as in `labels`."""
         return {f"assay.{name.replace('_', '-')}": str(getattr(self, name)) for name in self.labels}
 
-    def lineage(self) -> list[dict[str, str]]:
-        """Further related resources."""
-        return []
-
     def payload(self) -> dict[str, Any]:
         """The fields that have a value."""
         return self.model_dump(mode="json", exclude_none=True)

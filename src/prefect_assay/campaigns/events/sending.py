@@ -133,13 +133,10 @@ def list_related(fact: Fact) -> list[dict[str, str]]:
         ("order", f"assay.order.{fact.order_key}" if fact.order_key else None, fact.order_key),
     ]
     return [
-        *fact.lineage(),
-        *(
-            {"prefect.resource.id": resource_id, "prefect.resource.role": role}
-            | ({"prefect.resource.name": name} if name else {})
-            for role, resource_id, name in named
-            if resource_id and resource_id != fact.resource_id
-        ),
+        {"prefect.resource.id": resource_id, "prefect.resource.role": role}
+        | ({"prefect.resource.name": name} if name else {})
+        for role, resource_id, name in named
+        if resource_id and resource_id != fact.resource_id
     ]
 
 

@@ -5,7 +5,6 @@ table of all measured designs; `measurements` and `round_name`, the table and na
 address to write to. One without `candidates` writes a file into the loop's source.
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,27 +12,23 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
-from prefect.flows import Flow
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.store import join_key
 from prefect_assay.blocks.deployment_runs import find_deployment, start_run
 from prefect_assay.campaigns.loops.loop import Loop, Waiting, pause_after
 from prefect_assay.campaigns.loops.loop_log import LoopLog, PoolFile
-from prefect_assay.campaigns.runs.tags import LOOP_TAG, tag_values
-from prefect_assay.campaigns.runs.wake import wake_runs
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.read import read_pool
-from prefect_assay.errors import ConfigurationError, DesignerFailed, shorten
+from prefect_assay.errors import ConfigurationError, DesignerFailed
 
 WRITES_TO: Final = "candidates"  # the parameter with the address
 DESIGNS_FOR_TAG: Final = "assay-designs-for:"  # <loop id>: the run of its designer
 START_TAG: Final = "assay-start:"  # <time>: the start of the loop that has started the designer's run
 _PROPOSED: Final = "PROPOSED"
 _ATTEMPTS_MAX: Final = 50
-_log = logging.getLogger("prefect_assay.flows")
 
 
 def run_designer(
@@ -99,17 +94,6 @@ def _has_ended(run: FlowRun) -> bool:
         except ObjectNotFound:  # the next execution starts another one
             return True
     return state is not None and state.is_final()
-
-
-def wake_loop(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """State hook for the flow of a designer: the loop that waits for it goes on at once, in place of its next look."""
-    del flow, state
-    try:
-        with get_client(sync_client=True) as client:
-            for loop_id in tag_values(flow_run.tags, DESIGNS_FOR_TAG):
-                wake_runs(client, LOOP_TAG + loop_id)
-    except Exception as error:  # noqa: BLE001 - a hook must not fail the run it follows
-        _log.warning("Could not wake the loop; its next look comes by itself", exc_info=shorten(error))
 
 
 def candidates_address(loop_log: LoopLog, number: int) -> str:

@@ -530,15 +530,11 @@ def _has_ordered(run: LoopRun, campaign_id: str) -> bool:
 
 def _report_rounds(run: LoopRun) -> None:
     """Report the rounds that have ended or failed, by the log: also one that ended right before a kill."""
-    rounds = run.loop.loop_log.read().rounds
-    previous = None
-    for position, entry in enumerate(rounds):
+    for entry in run.loop.loop_log.read().rounds[-_REPORTED_MAX:]:
         last = entry.ended or entry.failed
-        if last is not None and position >= len(rounds) - _REPORTED_MAX:
+        if last is not None:
             line = round_line(entry, run.rules.objective)
-            facts.round_completed(run.loop.loop_id, line, previous, news=is_news(last.at))
-        if entry.ended is not None:
-            previous = entry.fixed.name
+            facts.round_completed(run.loop.loop_id, line, news=is_news(last.at))
 
 
 def _no_more_designs(wait_days: float) -> str:

@@ -9,7 +9,6 @@ from typing import Final
 
 from prefect_assay.campaigns.problems import kinds
 from prefect_assay.campaigns.problems.problem import RUNS_MAX, AlertLimits, Problem
-from prefect_assay.designs.options import usd_to_cents
 from prefect_assay.errors import AssayError, Forbidden, Unauthorized, shortened
 from prefect_assay.orders.ledger.open_money import WORDS, OpenItem, OpenKind
 from prefect_assay.service.models.billing import usd
@@ -150,21 +149,6 @@ def failed_service(block: str, error: Exception, now: datetime) -> list[Problem]
         text = f"the service cannot be read with account {block}: {_format_sentence(error)}"
         return [_make_problem(kinds.SERVICE_UNREACHABLE, block, now, text)]
     return []
-
-
-def unreadable_wallet(block: str, now: datetime) -> Problem:
-    """A wallet whose balance cannot be read."""
-    text = f"the balance of wallet {block} cannot be read"
-    step = f"Look whether the node that block {block} names (node_url) answers"
-    return _make_problem(kinds.WALLET_LOW, block, now, text, next_step=step)
-
-
-def low_wallet(block: str, cents: int, now: datetime, limits: AlertLimits) -> Iterator[Problem]:
-    """A wallet with less than the limit."""
-    least_cents = usd_to_cents(limits.wallet_usd)
-    if cents < least_cents:
-        text = f"wallet {block} holds {usd(cents)}, less than {usd(least_cents)}"
-        yield _make_problem(kinds.WALLET_LOW, block, now, text)
 
 
 def unreachable_archive(block: str, error: Exception, now: datetime) -> Problem:

@@ -11,7 +11,6 @@ RESULTS_UNREAD: Final = "results-unread"
 INVOICE_UNPAID: Final = "invoice-unpaid"
 QUOTE_EXPIRING: Final = "quote-expiring"
 MONEY_OPEN: Final = "money-open"
-WALLET_LOW: Final = "wallet-low"
 TOKEN_EXPIRING: Final = "token-expiring"  # noqa: S105 - a word, not a token
 ARCHIVE_UNREACHABLE: Final = "archive-unreachable"
 HOME_SILENT: Final = "home-silent"
@@ -60,10 +59,6 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     MONEY_OPEN: AlertKind(
         "money is to be refunded, must not be paid, or its outcome is unknown",
         "Look at prefect-assay status, which lists it with links",
-    ),
-    WALLET_LOW: AlertKind(
-        "a wallet holds less than the limit, or cannot be read",
-        "Send it more of the asset that it pays with",
     ),
     TOKEN_EXPIRING: AlertKind(
         "a token of the service expires soon, or is refused",

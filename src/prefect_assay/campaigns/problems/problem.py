@@ -5,7 +5,6 @@ from datetime import datetime
 from pydantic import AwareDatetime, Field
 
 from prefect_assay.campaigns.sweep.watermarks import OpenSum
-from prefect_assay.designs.options import Usd
 from prefect_assay.service.bounds import Days
 from prefect_assay.service.models.base import Model, StoredModel
 
@@ -55,7 +54,4 @@ class AlertLimits(Model):
     )
     token_days: Days = Field(
         default=14, title="Expiring token (days)", description="Days until a token of the service expires."
-    )
-    wallet_usd: Usd = Field(
-        default=500, title="Low wallet (USD)", description="Least balance of a wallet that names a node."
     )

@@ -19,7 +19,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from prefect_assay.campaigns.receiver.event_publisher import EventPublisher
 from prefect_assay.campaigns.receiver.monitoring import ReceiverMetrics, ThrottledLog
 from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 from prefect_assay.campaigns.receiver.wake_queue import RetryLater, WakeQueue
@@ -69,7 +68,6 @@ class DeliveryEndpoint:
         self,
         settings: ReceiverSettings,
         wake: Wake,
-        publisher: EventPublisher,
         metrics: ReceiverMetrics,
     ) -> None:
         self._settings = settings
@@ -77,7 +75,6 @@ class DeliveryEndpoint:
             timedelta(seconds=settings.tolerance_seconds) if settings.tolerance_seconds else None
         )
         self._wake = wake
-        self._publisher = publisher
         self._metrics = metrics
         self._recent: Cache[UpdateKey, None] = TTLCache(
             _REMEMBERED_MAX, _REMEMBERED_SECONDS, timer=time.monotonic
@@ -218,12 +215,11 @@ class DeliveryEndpoint:
             experiment_id,
             many(resumed, "run"),
         )
-        self._publisher.publish(delivery)
         return resumed
 
 
 def _scrub_secrets(delivery: Delivery, secrets: Iterable[str]) -> Delivery:
-    """Cut out secrets that the service may have echoed: ids go to the log, and every field to an event."""
+    """Cut out secrets that the service may have echoed: ids go to the log."""
     return Delivery.model_validate_json(cut(delivery.model_dump_json(), spellings(secrets)))
 
 

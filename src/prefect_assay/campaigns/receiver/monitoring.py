@@ -61,12 +61,6 @@ class ReceiverMetrics:
             ["key"],
             registry=self.registry,
         )
-        self._announced = Counter(
-            "assay_receiver_announcements",
-            "Prefect events by outcome: emitted, failed, skipped",
-            ["outcome"],
-            registry=self.registry,
-        )
         self._wake_seconds = Histogram(
             "assay_receiver_wake_seconds",
             "How long wake-ups took, without their wait for a turn",
@@ -107,10 +101,6 @@ class ReceiverMetrics:
     def woke(self, seconds: float) -> None:
         """Record the duration of a wake-up."""
         self._wake_seconds.observe(seconds)
-
-    def announced(self, outcome: str) -> None:
-        """Count a Prefect event that was `emitted`, `failed` or `skipped`."""
-        self._announced.labels(outcome).inc()
 
     def exposed(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

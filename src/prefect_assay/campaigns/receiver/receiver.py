@@ -14,7 +14,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from prefect_assay.campaigns.problems.metrics import ProblemCollector
 from prefect_assay.campaigns.receiver.endpoint import DeliveryEndpoint, Wake, as_json
-from prefect_assay.campaigns.receiver.event_publisher import Announce, EventPublisher, emit_update_event
 from prefect_assay.campaigns.receiver.monitoring import (
     Ready,
     ReceiverMetrics,
@@ -42,7 +41,6 @@ class Receiver:
         settings: ReceiverSettings,
         *,
         wake: Wake | None = None,
-        announce: Announce | None = None,
         ready: Ready | None = None,
     ) -> None:
         """Wire the parts; nothing is connected.
@@ -51,17 +49,13 @@ class Receiver:
             settings: signing keys, paths and limits.
             wake: takes an experiment id and an order key (None for any order); resumes the runs that wait for it and
                 returns their number; raises when it cannot. By default the runs of the configured Prefect API.
-            announce: publishes a genuine delivery, best effort. By default as a Prefect event.
             ready: returns when a wake-up would work and raises otherwise. By default it queries the Prefect API; with
                 a custom `wake` it does nothing.
         """
         self.metrics = ReceiverMetrics()
         self._waker: Waker | None = None
         self._watch: ProblemWatch | None = None
-        # Not `or`: a callable may be falsy, and then real runs would be woken in its place.
-        self._publisher = EventPublisher(
-            emit_update_event if announce is None else announce, self.metrics, enabled=settings.announce
-        )
+        # Not its truth: a callable may be falsy, and then real runs would be woken in its place.
         if wake is None:
             watch = self._watch = ProblemWatch()
             self.metrics.registry.register(ProblemCollector(lambda: watch.state))
@@ -73,7 +67,7 @@ class Receiver:
             settings.ready_timeout_seconds,
             own_names("", settings.allowed_hosts),
         )
-        endpoint = DeliveryEndpoint(settings, wake, self._publisher, self.metrics)
+        endpoint = DeliveryEndpoint(settings, wake, self.metrics)
         prefix = settings.path_prefix
         self.app = Starlette(
             routes=[
@@ -100,7 +94,6 @@ class Receiver:
 
     def close(self) -> None:
         """Release connections and threads; the app calls it at its end, and an app that mounts it may."""
-        self._publisher.close()
         if self._watch is not None:
             self._watch.close()
         if self._waker is not None:
@@ -128,11 +121,10 @@ def create_app(
     settings: ReceiverSettings,
     *,
     wake: Wake | None = None,
-    announce: Announce | None = None,
     ready: Ready | None = None,
 ) -> Starlette:
     """Return the app of a `Receiver` with the same arguments."""
-    return Receiver(settings, wake=wake, announce=announce, ready=ready).app
+    return Receiver(settings, wake=wake, ready=ready).app
 
 
 def from_environment() -> Starlette:

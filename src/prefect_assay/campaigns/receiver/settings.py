@@ -59,10 +59,6 @@ class ReceiverSettings(BaseSettings):
         gt=0,
         description="How long a delivery may wait for Prefect; then 503, and the service retries.",
     )
-    announce: bool = Field(
-        default=True,
-        description="Emit the Prefect event assay.experiment.update for automations, best effort.",
-    )
     max_waiting: int = Field(
         default=1000,
         gt=0,

@@ -11,10 +11,7 @@ from functools import partial
 from typing import Final
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.objects import BlockDocument
 
-from prefect_assay.blocks.block_references import list_documents
-from prefect_assay.blocks.wallets import WALLETS, PaymentWallet
 from prefect_assay.campaigns.problems import find, kinds
 from prefect_assay.campaigns.problems.problem import AlertLimits, Problem
 from prefect_assay.campaigns.problems.saved import read_saved
@@ -44,7 +41,6 @@ _HOURLY: Final = frozenset(
         kinds.INVOICE_UNPAID,
         kinds.QUOTE_EXPIRING,
         kinds.MONEY_OPEN,
-        kinds.WALLET_LOW,
         kinds.TOKEN_EXPIRING,
         kinds.SERVICE_UNREACHABLE,
         kinds.CANNOT_START,
@@ -161,7 +157,7 @@ class Problems:
     def check(
         self, client: SyncPrefectClient, campaigns: Iterable[OpenCampaign], money: OpenMoney | None
     ) -> None:
-        """The hourly look at orders, money, tokens, wallets and deployments."""
+        """The hourly look at orders, money, tokens and deployments."""
         self.looked |= _HOURLY
         if money is None or not money.complete or self._unread_archives:
             self.looked -= {*_MONEY, kinds.ORDER_OVERDUE}
@@ -183,7 +179,6 @@ class Problems:
         archives = {campaign.archive.name: campaign.archive for campaign in campaigns}
         for archive in archives.values():
             self._probe(archive)
-        self._look(kinds.WALLET_LOW, lambda: self._read_wallets(client))
         self._look(kinds.CANNOT_START, lambda: self.problems.extend(cannot_start(client, self.now)))
 
     def _look(self, kind: str, look: Callable[[], None], block: str | None = None) -> None:
@@ -245,33 +240,6 @@ class Problems:
             deadline = row.created_at + timedelta(days=terms.deadline_days)
             if service_now >= deadline:
                 self.problems.append(find.overdue_order(row.code, campaign.name, key, deadline))
-
-    def _read_wallets(self, client: SyncPrefectClient) -> None:
-        failures = [
-            error
-            for kind in WALLETS
-            if kind.has_balance
-            for document in list_documents(client, kind.get_block_type_slug(), include_secrets=True)
-            if (error := self._read_wallet(kind, document))
-        ]
-        if failures:
-            raise failures[0]
-
-    def _read_wallet(self, kind: type[PaymentWallet], document: BlockDocument) -> Exception | None:
-        """Look at one wallet; what goes wrong is returned, after the others are looked at."""
-        name = document.name or kind.get_block_type_slug()
-        try:
-            wallet = kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
-            try:
-                cents = wallet.balance_cents()
-            except AssayError:
-                self.problems.append(find.unreadable_wallet(name, self.now))
-                return None
-        except Exception as error:  # noqa: BLE001 - see above
-            return error
-        if cents is not None:
-            self.problems += find.low_wallet(name, cents, self.now, self.limits)
-        return None
 
 
 def _undelivered_orders(campaign: OpenCampaign) -> Iterator[tuple[str, OrderLedger]]:

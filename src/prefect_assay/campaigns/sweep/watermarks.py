@@ -55,7 +55,7 @@ class SweepMemory(StoredModel):
     """The state of the whole sweep."""
 
     swept: datetime | None = None  # when the last complete sweep began
-    checked: datetime | None = None  # when orders, tokens, wallets and obstacles were last looked at
+    checked: datetime | None = None  # when orders, tokens and obstacles were last looked at
     canceled: datetime | None = None  # until when canceled runs are known
     unread: tuple[
         str, ...

@@ -73,10 +73,6 @@ def results(
     replicates: Annotated[
         bool, typer.Option("--replicates", help="The laboratory's own rows instead, one per replicate.")
     ] = False,
-    sort: Annotated[
-        str | None, typer.Option(help="Column. Default: measured designs by K_D, then the other outcomes.")
-    ] = None,
-    descending: Annotated[bool, typer.Option("--descending", help="With --sort: highest first.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, max=10_000_000, help="Rows at most.")] = None,
     csv: Annotated[
         str | None,
@@ -103,7 +99,7 @@ def results(
     with report_errors(as_json=as_json):
         named = campaigns or []
         filters: dict[str, object] = {
-            "--target": target, "--name": name, "--type": experiment_type, "--outcome": outcome, "--sort": sort,
+            "--target": target, "--name": name, "--type": experiment_type, "--outcome": outcome,
             "--replicates": replicates, "--limit": limit, "--parquet": parquet,
         }  # fmt: skip
         if reread:
@@ -123,8 +119,6 @@ def results(
             )
             return
         refuse_ignored({"--mapping": mapping}, "it needs --reread")
-        if sort is None:
-            refuse_ignored({"--descending": descending}, "it turns the order of --sort")
         from prefect_assay.analysis.results import Outcome
         from prefect_assay.analysis.tables import Query
         from prefect_assay.cli.archives.results import Files, Place, show_comparison, show_results, show_rows
@@ -148,8 +142,6 @@ def results(
             result_type=experiment_type,
             outcome=Outcome(outcome) if outcome else None,
             replicates=replicates,
-            sort=sort,
-            descending=descending,
             limit=limit,
         )
         (show_rows if replicates else show_results)(Place(archive, account), named, query, files)

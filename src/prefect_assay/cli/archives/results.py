@@ -73,11 +73,11 @@ class Files(NamedTuple):
 
 
 def show_results(place: Place, campaigns: Sequence[str], query: Query, files: Files) -> None:
-    """Print the summary table of campaigns, or of all, as it is filtered and sorted; or write it."""
+    """Print the summary table of campaigns, or of all, as it is filtered; or write it."""
     files.refuse_several_on_stdout()
     store, prefix = open_archive(None, place.archive, place.account)
     table = _read_designs(store, prefix, campaigns)
-    designs = _sort_designs([design for design in table.designs if _is_match(design, query)], query)
+    designs = [design for design in table.designs if _is_match(design, query)]
     shown = designs[: query.limit]
     if files.csv is not None:
         write_table(files.csv, write_summary_csv(shown), len(shown))
@@ -184,19 +184,6 @@ def _is_match(design: DesignSummary, query: Query) -> bool:
         and all(text is None or text.casefold() == value.casefold() for text, value in whole)
         and query.outcome in {None, design.outcome}
     )
-
-
-def _sort_designs(designs: Sequence[DesignSummary], query: Query) -> list[DesignSummary]:
-    """By the column that is named, empty values last; without one as the table is."""
-    column = query.sort
-    if column is None:
-        return [*designs]
-    columns = [name for name in DesignSummary.model_fields if name != "attributes"]
-    if column not in columns:
-        raise InputError(f"{column!r} is not a column; choose one of {', '.join(columns)}")
-    filled = [design for design in designs if getattr(design, column) is not None]
-    empty = [design for design in designs if getattr(design, column) is None]
-    return [*sorted(filled, key=lambda design: getattr(design, column), reverse=query.descending), *empty]
 
 
 def _interval_words(counted: Tally) -> str:

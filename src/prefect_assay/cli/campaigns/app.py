@@ -83,12 +83,6 @@ def status(
         typer.Argument(metavar="[CAMPAIGN, LOOP OR RUN]", help="Campaign id, loop id or flow run id."),
     ] = None,
     *,
-    account: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Also ask this account's service for the status of each experiment."
-        ),
-    ] = None,
     archive: Annotated[
         str | None,
         typer.Option(
@@ -115,7 +109,7 @@ def status(
         if as_json:
             refuse_ignored({"--watch": watch}, "--json prints once")
         if problems:
-            unread = {"CAMPAIGN, LOOP OR RUN": which, "--account": account, "--watch": watch}
+            unread = {"CAMPAIGN, LOOP OR RUN": which, "--watch": watch}
             unread |= {"--archive": archive, "--all": every}
             refuse_ignored(unread, "--problems shows those of all campaigns, once")
             from prefect_assay.cli.campaigns.problems import show_problems
@@ -129,7 +123,6 @@ def status(
         show_status(
             which,
             archive=archive,
-            account=account,
             limit=limit,
             every=every,
             watch=watch,

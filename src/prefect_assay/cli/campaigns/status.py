@@ -6,7 +6,7 @@ One column takes all sentences, so that whole reasons and links fit a terminal o
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -43,13 +43,12 @@ from prefect_assay.cli.loops.status import read_rounds, rounds_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, plain_table, print_json
-from prefect_assay.cli.prefect_api import api_errors, load_account, report_unreadable, require_api, run_url
-from prefect_assay.errors import ArchiveUnavailable, NotFound, shortened
+from prefect_assay.cli.prefect_api import api_errors, report_unreadable, require_api, run_url
+from prefect_assay.errors import ArchiveUnavailable, shortened
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import StartedKind, Terms
 from prefect_assay.orders.ledger.open_money import OpenMoney, merge_open_money, of_logs, read_logs
 from prefect_assay.orders.stages import OVER, Stage
-from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.words import in_words, many
 
@@ -97,7 +96,6 @@ def show_status(
     which: str | None,
     *,
     archive: str | None,
-    account: str | None,
     limit: int,
     every: bool,
     watch: bool,
@@ -120,12 +118,9 @@ def show_status(
         archives = open_archives(client, archive)
 
         def read() -> StatusView:
-            status = (
-                _read_one(client, archives, which)
-                if which
-                else _read_all(client, archives, limit, every=every)
-            )
-            return _with_service(status, account) if account else status
+            if which:
+                return _read_one(client, archives, which)
+            return _read_all(client, archives, limit, every=every)
 
         status = read()
         unreadable = report_unreadable(client) if client else []
@@ -215,30 +210,6 @@ def _read_open_money(client: SyncPrefectClient | None, archives: Archives) -> Op
     return merge_open_money(of_logs(*read_logs(one)) for one in ledgers)
 
 
-def _with_service(status: StatusView, account: str) -> StatusView:
-    """The same, with what the service says at this moment of each experiment."""
-    with load_account(account).credentials.get_client() as service:
-        views = [
-            view.model_copy(
-                update={"experiments": tuple(_ask_service(service, one) for one in view.experiments)}
-            )
-            for view in status.views
-        ]
-    return replace(status, views=views)
-
-
-def _ask_service(service: AssayClient, one: ExperimentView) -> ExperimentView:
-    if one.experiment_id is None:
-        return one
-    try:
-        shown = service.experiments.get(one.experiment_id)
-    except NotFound:
-        return one.model_copy(update={"service_status": "not visible to this token", "is_asked_now": True})
-    return one.model_copy(
-        update={"service_status": str(shown.status), "experiment_code": shown.code, "is_asked_now": True}
-    )
-
-
 def campaigns_table(status: StatusView) -> Table:
     """A line per campaign with its experiments below; what there is to say in one column."""
     built = plain_table()
@@ -305,8 +276,7 @@ def _list_sentences(view: CampaignView) -> Iterator[str]:
 def _experiment_sentences(one: ExperimentView, terms: Terms | None) -> Iterator[str]:
     stage = str(one.stage)
     if one.stage not in OVER:
-        seen = "now" if one.is_asked_now else "when last read"
-        stage += f"; {seen}: {in_words(one.service_status)}" if one.service_status else ""
+        stage += f"; when last read: {in_words(one.service_status)}" if one.service_status else ""
         stage += (
             f"; results expected {expected_day(one.expected, terms)}"
             if one.expected and one.stage is Stage.LABORATORY

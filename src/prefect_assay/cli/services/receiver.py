@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,6 @@ from prefect_assay.cli.options import MAIN
 from prefect_assay.cli.prefect_api import api_errors, check_api_address
 from prefect_assay.cli.services.signing_keys import list_keys
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.service.client.http.address import is_loopback_url
 from prefect_assay.service.models.service import NEUTRAL_SERVICE
 from prefect_assay.service.network_variables import check_http_variables
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
     from starlette.applications import Starlette
 
-    from prefect_assay.blocks import WebhookEndpoint
     from prefect_assay.campaigns.receiver.receiver import Receiver
     from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 
@@ -73,39 +71,6 @@ def receiver_word(api: str) -> str:
     }
     agreed = set(words.values())
     return words.get(MAIN) or (agreed.pop() if len(agreed) == 1 else NEUTRAL_SERVICE)
-
-
-def correct_lab_endpoints(api: str, lab_key: str, address: str) -> list[tuple[str, str]]:
-    """Let the endpoints of local labs lead to `address`; returns the name and the former address of each that did not.
-
-    An endpoint that is signed with the lab's key of this Prefect home and leads to this machine has no other receiver.
-    """
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
-    from prefect_assay.blocks import WebhookEndpoint
-    from prefect_assay.cli.services.saved_blocks import change_block, save_block
-
-    corrected = []
-    with api_errors(), temporary_settings({PREFECT_API_URL: api}):
-        for name, endpoint in _lab_endpoints(lab_key):
-            if is_loopback_url(endpoint.url) and endpoint.url.rstrip("/") != address:
-                save_block(change_block(WebhookEndpoint, endpoint, url=address), name)
-                corrected.append((name, endpoint.url))
-    return corrected
-
-
-def _lab_endpoints(lab_key: str) -> "Iterator[tuple[str, WebhookEndpoint]]":
-    from prefect.client.orchestration import get_client
-
-    from prefect_assay.blocks import WebhookEndpoint
-    from prefect_assay.cli.prefect_api import find_block
-
-    with get_client(sync_client=True) as client:
-        names = list(_read_saved_blocks(client, "assay-webhook-endpoint"))
-    for name in names:
-        endpoint = find_block(WebhookEndpoint, name)
-        if endpoint is not None and endpoint.signing_key.get_secret_value() == lab_key:
-            yield name, endpoint
 
 
 def _read_saved_blocks(client: "SyncPrefectClient", slug: str) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,6 @@ goes on after Ctrl-C, a restart of the machine, or the end of a part. It must no
 
 import contextlib
 import fcntl
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from rich.console import Console
@@ -34,7 +33,6 @@ from prefect_assay.cli.services.receiver import (
     PREFIX_VARIABLE,
     WORD_VARIABLE,
     WORDS_VARIABLE,
-    correct_lab_endpoints,
     receiver_word,
 )
 from prefect_assay.cli.services.receiver_address import local_address, record_address, refuse_taken_port
@@ -44,14 +42,13 @@ from prefect_assay.service.models.service import NEUTRAL_SERVICE
 from prefect_assay.service.web_origin import OPTION, own_names
 
 try:
-    import psutil
+    from prefect_assay.local.processes import StackProcesses
 except ImportError:
     raise ConfigurationError.missing_extra(
         "server", "`prefect-assay up` ends every process below its own and"
     ) from None
 
 from prefect_assay.local.loopback import is_answering
-from prefect_assay.local.processes import StackProcesses, list_descendants
 
 _POLL_SECONDS: Final = 0.3
 _START_SECONDS: Final = 600.0  # on a loaded machine; a part that ends is noticed at once
@@ -123,7 +120,7 @@ def run_up(
         "sweeper": worker_command(SWEEP_QUEUE, SWEEP_LIMIT),
         "receiver": [*_OWN, *receiver],
     }
-    with _only_one(home) as state, EndingSignals() as ending:
+    with _only_one(home), EndingSignals() as ending:
         refuse_taken_port(receiver_host, receiver_port, ("--receiver-host", "--receiver-port"))
         api, own_server, noted = _find_api(port)
         if not own_server:
@@ -135,7 +132,7 @@ def run_up(
         if own_server:
             server = [*_OWN, "server", "--host", _HOST, "--port", str(urlsplit(api).port or _PORT), *names]
             parts = {"server": server, **parts}
-        installation = _Installation(home, api, parts, state, address)
+        installation = _Installation(home, api, parts, address)
         installation.say(*noted)
         try:
             installation.start()
@@ -202,46 +199,18 @@ def _check_api_path(configured: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _only_one(home: Path) -> Iterator[IO[str]]:
-    """The file with the ids of the parts, locked; what another `up` has left behind when it was killed is ended."""
-    with (home / "processes.json").open("a+") as state:
+def _only_one(home: Path) -> Iterator[None]:
+    """Lock the folder. The parts of an `up` that was killed keep the lock until they have ended."""
+    with (home / "lock").open("a") as lock:
         try:
-            fcntl.flock(state, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ConfigurationError(
-                f"`prefect-assay up` runs already for the Prefect home {home.parent}; stop it first, or set PREFECT_HOME"
+                f"`prefect-assay up` runs already for the Prefect home {home.parent}, or its parts are ending after a kill; "
+                "stop it first, or set PREFECT_HOME"
             ) from None
-        state.seek(0)
-        with contextlib.suppress(ValueError):
-            _end_leftovers(json.load(state))
-        yield state
-
-
-def _end_leftovers(parts: Mapping[str, tuple[int, str]]) -> None:
-    for pid, start in parts.values():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            part = psutil.Process(pid)
-            if start == _read_process_start(part):  # else another process has its id by now
-                below = list_descendants(pid)
-                part.terminate()
-                with contextlib.suppress(psutil.TimeoutExpired):
-                    part.wait(10)
-                for process in (part, *below):
-                    with contextlib.suppress(psutil.NoSuchProcess):
-                        process.kill()
-
-
-def _read_process_start(process: psutil.Process) -> str:
-    """A text that stays the same as long as a pid is the same process.
-
-    On Linux it is no time of psutil's, which adds the boot's time and changes when the clock is set.
-    """
-    try:
-        _, _, after_name = Path(f"/proc/{process.pid}/stat").read_text(errors="replace").rpartition(")")
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:  # another system, or it has ended
-        return str(process.create_time())
-    return f"{boot} {after_name.split()[19]}"
+        os.set_inheritable(lock.fileno(), True)  # by the helper of `leash`, which ends the parts after a kill
+        yield
 
 
 @dataclass
@@ -271,7 +240,6 @@ class _Installation:
     home: Path
     api: str
     parts: Mapping[str, list[str]]
-    state: IO[str]
     receiver: str = ""  # its address on this machine
     _console: Console = field(default_factory=make_plain_console)
     _ends: dict[str, list[float]] = field(default_factory=dict)
@@ -294,7 +262,6 @@ class _Installation:
             if name != "server":
                 self._launch(name)
         self._wait_for_receiver()
-        self._correct_endpoints()
 
     def watch(self) -> None:
         """Show the logs, and start what has ended, until a signal ends this."""
@@ -310,7 +277,6 @@ class _Installation:
         for name in reversed(list(self.parts)):
             self._processes.stop(name)
         self._show()
-        self._note()
         self.say("Everything has stopped. Waiting runs go on when prefect-assay up is started again.")
 
     def say(self, *lines: str) -> None:
@@ -325,7 +291,6 @@ class _Installation:
         if name == "receiver" and self._word:
             env[WORD_VARIABLE] = self._word
         self._processes.launch(name, self.parts[name], env)
-        self._note()
 
     def _start_again(self, name: str) -> None:
         now = time.monotonic()
@@ -354,16 +319,6 @@ class _Installation:
 
         self._processes["receiver"].wait_until(is_ready, seconds=_START_SECONDS)
         record_address(self.home.parent, self.receiver)
-
-    def _correct_endpoints(self) -> None:
-        """Let the endpoints of local labs lead to this receiver, whatever its port was when they were saved."""
-        for name, before in correct_lab_endpoints(
-            self.api, signing_keys(self.home.parent).lab, self.receiver
-        ):
-            self.say(
-                f"The webhook block {name} led to {before}; it leads to this receiver now. The sweep wakes up what was ordered "
-                "with the former address."
-            )
 
     def _deploy(self) -> None:
         """Block types, work pool, deployments and the automation on canceled runs."""
@@ -394,17 +349,6 @@ class _Installation:
         if (word := receiver_word(self.api)) != NEUTRAL_SERVICE:
             self._word = word
             self.say(f"The receiver reads the headers X-{word}-..., as the saved blocks spell them.")
-
-    def _note(self) -> None:
-        processes = {}
-        for name in self.parts:
-            if self._processes.running(name):
-                pid = self._processes[name].pid
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    processes[name] = (pid, _read_process_start(psutil.Process(pid)))
-        self.state.truncate(0)
-        self.state.write(json.dumps(processes))
-        self.state.flush()
 
     def _show(self) -> None:
         for name, log in self._logs.items():

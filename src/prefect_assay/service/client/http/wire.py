@@ -85,7 +85,7 @@ logging.getLogger("httpx").addFilter(_WithoutSecrets())
 def unlogged_query(*, active: bool = True, path: bool = False) -> Iterator[None]:
     """Leave the query, which may be a permission, out of httpx's log for the requests sent in this context.
 
-    With `path` the path as well: the address of a node on a chain may hold its key there.
+    With `path` the path as well: the address of a file may hold its permission there.
     """
     token = _left_out.set((_PATH if path else _QUERY) if active else None)
     try:
