@@ -269,8 +269,7 @@ def loop(tmp_path, monkeypatch, prefect):
     monkeypatch.setattr(plan_module, "plan_campaign", plan_module.plan_campaign.fn)
     monkeypatch.setattr(plan_module, "save_plan", save_plan.fn)
     monkeypatch.setattr(plan_module, "check_access", lambda _: None)
-    for module in (loop_module, plan_module):
-        monkeypatch.setattr(module, "resolve_target", lambda _, assay: CATALOG[assay.target])
+    monkeypatch.setattr(plan_module, "resolve_target", lambda _, assay: CATALOG[assay.target])
     monkeypatch.setattr(proposals, "propose_designs", proposals.propose_designs.fn)
     monkeypatch.setattr(choosing, "resolve_target", lambda *_: None)
     monkeypatch.setattr(
@@ -614,8 +613,9 @@ def test_a_campaign_that_fails_stops_a_designers_loop_and_is_tried_again(loop):
         (Assay(target="t", n_replicates=5), False, 0),
         (Assay(target="human"), True, 1),
         (Assay(target="T-1"), False, 1),
+        (Assay(target="t", method="bli"), False, 1),
     ],
-    ids=["target", "replicates", "ordered", "the same"],
+    ids=["target", "replicates", "ordered", "the same", "its usual method"],
 )
 def test_a_planned_round_is_not_ordered_with_another_assay_than_the_loops(
     loop, corrected, is_ordered, measured
@@ -633,10 +633,35 @@ def test_a_planned_round_is_not_ordered_with_another_assay_than_the_loops(
     if measured:
         assert loop(again, **changes).stop_reason == "rounds"
     else:
-        with pytest.raises(LoopFailed, match=r"planned with another assay .*; nothing .* another loop id"):
+        with pytest.raises(
+            LoopFailed, match=r"for other designs or another assay; nothing .* another loop id"
+        ):
             loop(again, **changes)
     assert len(loop.laboratory.measured) == measured
     assert loop.open_logs() == []
+
+
+@pytest.mark.parametrize("designs_per_round", [None, 2], ids=["the whole file", "chosen"])
+def test_a_planned_round_is_not_ordered_as_an_earlier_reading_gave_its_designs(
+    loop, folder, designs_per_round
+):
+    """The first round fails, and the second one is ordered: it goes on as it is."""
+    for name in "ac":
+        (folder / f"{name}.csv").write_text(f"name,heavy,light\nx,ACDEF{name.upper()},ACDEG\n")
+    changes = {"source": str(folder), "designs_per_round": designs_per_round}
+    loop.laboratory.broken.add("loop-a")
+    loop.laboratory.during["loop-c"] = kill
+    first = loop.prefect.start({**PARAMETERS, "sequence_column": "heavy"})
+    with pytest.raises(Killed):
+        loop(first, **changes, sequence_column="heavy")
+    del loop.prefect.runs[first.id]
+    loop.laboratory.broken.clear()
+    loop.laboratory.during.clear()
+    loop.laboratory.spent["loop-c"] = PRICE
+    again = loop.prefect.start({**PARAMETERS, "sequence_column": "light"})
+    refused, ordered = loop(again, **changes, sequence_column="light", as_is=True).rounds
+    assert "nothing new was ordered" in refused.problem
+    assert (ordered.problem, loop.laboratory.measured) == (None, [("loop-c", ["x"])])
 
 
 def test_each_round_is_reported_with_the_round_before_it(loop):
