@@ -54,7 +54,7 @@ from prefect_assay.errors import (
     shortened,
 )
 from prefect_assay.errors import Stopped as StoppedError
-from prefect_assay.orders.billing import Billing, BillingStage, read_billing
+from prefect_assay.orders.billing import CONFIRMABLE, Billing, BillingStage, read_billing
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Looked,
@@ -477,14 +477,17 @@ def _has_order_news(
     now: datetime,
 ) -> bool:
     state, stage = order.ledger.read(), look.orders[order.key].stage
-    if state.ordered is None or stage is Stage.ASKS:
+    # What has failed is tried again after a pause that grows.
+    if state.ordered is None or stage is Stage.ASKS or look.orders[order.key].retriable:
         return False
     experiment_id = state.ordered.experiment_id
     row, before = rows.get(experiment_id), look.rows.get(experiment_id)
     if row is None or stage is Stage.ORDERED:
         return row is not None
     if stage is Stage.QUOTE:
-        return read_billing(client, experiment_id).stage is not BillingStage.QUOTE_PENDING
+        billing = read_billing(client, experiment_id).stage
+        is_read_late = billing in CONFIRMABLE and state.is_confirmation_answered
+        return billing is not BillingStage.QUOTE_PENDING and not is_read_late
     is_hosted = state.settled is None and state.invoiced is not None and state.payment is None
     if is_hosted and is_invoice_paid(client.experiments.get_invoice(experiment_id).status):
         return True
