@@ -452,6 +452,11 @@ def test_a_hosted_invoice_waits_for_a_person_with_one_plain_reading_per_look(lab
     assert look(campaign) == [Stage.PAYMENT]
     monkeypatch.setattr(advance_module, "poll_quote", None)
     assert look(campaign) == [Stage.PAYMENT]
+    hidden = lab.fault("status", "/experiments/*/invoice", "GET", status=404, count=9)
+    unpaid = look_at_orders(again(campaign))
+    assert not unpaid.has_failed
+    assert not play_module._has_news(again(campaign), unpaid), "an invoice that is not shown is not paid"
+    hidden.remove()
     (experiment,) = [payment_ledger(campaign).ordered.experiment_id]
     lab.event("pay_invoice", experiment)
     assert look(campaign) in ([Stage.PAYMENT], [Stage.LABORATORY])
