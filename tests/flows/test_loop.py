@@ -167,6 +167,10 @@ def several(history, n, budget_cents, round):
     return [{"name": f"s{i}", "sequence": f"MKTAYIAK{LETTERS[i % 20] * (1 + i // 20)}"} for i in range(n)]
 
 
+def controlled(history, n, budget_cents, round):
+    return [entry | {"control": index < 4} for index, entry in enumerate(several(history, n, None, round))]
+
+
 def same(history, n, budget_cents, round):
     return [{"name": f"s{round}", "sequence": "ACDEFGHIKL"}]
 
@@ -440,7 +444,8 @@ def test_the_budget_bounds_designs_and_rounds(loop):
 
 
 @pytest.mark.parametrize(
-    ("designs", "affordable", "chosen"), [(8, 6, 4), (28, 15, 12), (24, 24, 24), (8, 3, None)]
+    ("designs", "affordable", "chosen"),
+    [(8, 6, 4), (28, 15, 12), (24, 24, 24), (6, 24, 4), (8, 3, None)],
 )
 def test_a_budget_reduces_a_round_to_a_number_that_the_assay_takes(loop, designs, affordable, chosen):
     """Epitope binning takes multiples of four."""
@@ -456,6 +461,33 @@ def test_a_budget_reduces_a_round_to_a_number_that_the_assay_takes(loop, designs
         assert report.stop_message.startswith("4 designs of round 1 would cost 40.00 USD")
     else:
         assert [line.designs for line in report.rounds] == [chosen]
+
+
+BINNING = Assay(experiment_type="epitope_binning", target="t")
+
+
+@pytest.mark.parametrize("selects", [False, True])
+def test_a_round_has_a_number_of_designs_that_the_assay_takes(loop, selects):
+    """Also without a budget, and where a selection leaves fewer than were asked for."""
+    changes = {"designer": "loop_designers:longer", "assay": BINNING, "max_rounds": 1}
+    if selects:
+        changes["selection"] = SelectionSettings(policy="random", seed=3, max_per_parent=6)
+    assert [line.designs for line in loop(**changes, designs_per_round=10 if selects else 6).rounds] == [4]
+
+
+def test_a_number_of_designs_that_the_assay_never_takes_is_refused_before_its_round_is_fixed(loop, folder):
+    for designer, count, words in (
+        ("several", 3, "3 designs cannot"),
+        ("controlled", 7, "3 designs with 4 controls"),
+    ):
+        with pytest.raises(InvalidSequences, match=f"multiples of 4; {words}"):
+            loop(designer=f"loop_designers:{designer}", assay=BINNING, designs_per_round=count)
+    write(folder, "a.fasta", *(f"ACDEF{letter}" for letter in LETTERS[:6]))
+    write(folder, "c.fasta", *(f"ACDEG{letter}" for letter in LETTERS[:4]))
+    refused, measured = loop(source=str(folder), assay=BINNING, designs_per_round=None).rounds
+    assert "6 designs cannot be divided so" in refused.problem
+    assert (measured.name, measured.designs) == ("c", 4)
+    assert [entry.fixed.name for entry in loop.loop_log().read().rounds] == ["c"]
 
 
 def test_a_selection_chooses_and_explains(loop):
