@@ -18,6 +18,7 @@ from prefect_assay.campaigns.play import Campaign, CampaignLook, look_at_orders
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs.read import read_sequences
 from prefect_assay.errors import PaymentsDisabled, ServiceUnavailable
+from prefect_assay.orders.billing import read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.ledger.log import Approved
 from prefect_assay.orders.payments import settle
@@ -308,6 +309,34 @@ def test_a_quote_within_the_caps_is_accepted_and_billed(lab, tmp_path):
     assert len(calls(lab, "POST", "/experiments/*/quote/confirm")) == 1
 
 
+def test_an_open_quote_that_cannot_be_judged_now_is_no_news(lab, tmp_path):
+    """The next look comes after a pause that grows, and not at once."""
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED)
+    look(campaign)
+    lab.advance(minutes=5)
+    lab.fault("status", "/experiments/cost-estimate", "POST", status=403, count=1)
+    failed = look_at_orders(again(campaign))
+    assert failed.has_failed
+    assert not play_module._has_news(again(campaign), failed)
+    assert look(campaign) == [Stage.LABORATORY]
+
+
+def test_a_quote_that_still_reads_as_open_after_its_confirmation_is_no_news(lab, tmp_path, monkeypatch):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED)
+    waiting = look_at_orders(again(campaign))
+    lab.advance(minutes=5)
+    assert play_module._has_news(again(campaign), waiting), "its quote has come"
+    with campaign.setup.credentials.get_client() as client:
+        shown = read_billing(client, payment_ledger(campaign).ordered.experiment_id)
+    confirm = advance_module.confirm_quote
+    monkeypatch.setattr(advance_module, "confirm_quote", lambda *a, **k: confirm(*a, **k) and shown)
+    monkeypatch.setattr(play_module, "read_billing", lambda *_: shown)
+    confirmed = look_at_orders(again(campaign))
+    assert [order.stage for order in confirmed.orders.values()] == [Stage.QUOTE]
+    assert not play_module._has_news(again(campaign), confirmed)
+    assert len(calls(lab, "POST", "/experiments/*/quote/confirm")) == 1
+
+
 def test_a_quote_over_the_cap_is_a_question_while_the_other_order_goes_on(lab, tmp_path):
     campaign = a_campaign(lab, tmp_path, target=UNPRICED, designs=2, per_experiment_usd=1)
     assert quoted(lab, campaign) == [Stage.ASKS, Stage.ASKS]
@@ -423,6 +452,11 @@ def test_a_hosted_invoice_waits_for_a_person_with_one_plain_reading_per_look(lab
     assert look(campaign) == [Stage.PAYMENT]
     monkeypatch.setattr(advance_module, "poll_quote", None)
     assert look(campaign) == [Stage.PAYMENT]
+    hidden = lab.fault("status", "/experiments/*/invoice", "GET", status=404, count=9)
+    unpaid = look_at_orders(again(campaign))
+    assert not unpaid.has_failed
+    assert not play_module._has_news(again(campaign), unpaid), "an invoice that is not shown is not paid"
+    hidden.remove()
     (experiment,) = [payment_ledger(campaign).ordered.experiment_id]
     lab.event("pay_invoice", experiment)
     assert look(campaign) in ([Stage.PAYMENT], [Stage.LABORATORY])

@@ -10,12 +10,14 @@ import httpx
 import pytest
 from prefect import flow
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.input import keyset_from_paused_state
 from prefect.states import Failed, Running, Suspended
 from pydantic import SecretStr
 
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns import stop
+from prefect_assay.campaigns.approval.price import PriceApproval, price_question_id
 from prefect_assay.campaigns.loops.loop_log import (
     LoopLog,
     PoolFile,
@@ -269,12 +271,16 @@ def artifacts(prefect, name):
     return prefect.read_artifacts(artifact_filter=key)
 
 
-def a_run(prefect, *tags, state=None):
+def a_run(prefect, *tags, state=None, deployed=False):
     @flow(name="campaign")
     def carried():
         return None
 
-    run = prefect.create_flow_run(carried, tags=list(tags))
+    if deployed:  # only such a run can be resumed
+        deployment = prefect.create_deployment(prefect.create_flow(carried), name="stops")
+        run = prefect.create_flow_run_from_deployment(deployment, tags=list(tags))
+    else:
+        run = prefect.create_flow_run(carried, tags=list(tags))
     prefect.set_flow_run_state(run.id, state or Running(), force=True)
     return run
 
@@ -319,6 +325,31 @@ def test_runs_of_the_campaign_end_and_those_of_others_go_on(prefect):
     # It carries a loop: it is woken, and finds that its round is canceled.
     assert not state_of(prefect, looping).is_cancelled()
     assert not state_of(prefect, looping).is_cancelling()
+
+
+def test_a_loop_that_asks_about_the_price_of_a_canceled_round_is_woken_and_no_other_form(prefect):
+    """Nobody can answer the form any more; the loop finds the cancellation."""
+    written = WrittenCampaign(MemoryStore(), "", f"c-{uuid4().hex[:8]}")
+    asked, other = (
+        ask_price(prefect, price, CAMPAIGN_TAG + written.name, LOOP_TAG + "a-loop")
+        for price in (written.name, "another")
+    )
+    stop_log(None, written.log, person="Ada", how="a test")
+    assert state_of(prefect, asked).name == "Resuming"
+    keyset = asked.state.state_details.run_input_keyset
+    assert PriceApproval.load(keyset, flow_run_id=asked.id).decision == "reject"
+    assert state_of(prefect, other).name == "Suspended"
+
+
+def ask_price(prefect, campaign_id, *tags):
+    """A run that shows the form of a campaign's price, as `suspend_flow_run` leaves it."""
+    state = Suspended(timeout_seconds=600, pause_key=f"price-{price_question_id(campaign_id)}-1")
+    keyset = keyset_from_paused_state(state)
+    state.state_details.run_input_keyset = keyset
+    run = a_run(prefect, *tags, deployed=True)
+    prefect.set_flow_run_state(run.id, state, force=True)
+    PriceApproval.save(keyset, flow_run_id=run.id)
+    return prefect.read_flow_run(run.id)
 
 
 def test_without_an_account_the_orders_are_stopped_and_the_sweep_reports(prefect):

@@ -167,6 +167,10 @@ def several(history, n, budget_cents, round):
     return [{"name": f"s{i}", "sequence": f"MKTAYIAK{LETTERS[i % 20] * (1 + i // 20)}"} for i in range(n)]
 
 
+def controlled(history, n, budget_cents, round):
+    return [entry | {"control": index < 4} for index, entry in enumerate(several(history, n, None, round))]
+
+
 def same(history, n, budget_cents, round):
     return [{"name": f"s{round}", "sequence": "ACDEFGHIKL"}]
 
@@ -269,8 +273,7 @@ def loop(tmp_path, monkeypatch, prefect):
     monkeypatch.setattr(plan_module, "plan_campaign", plan_module.plan_campaign.fn)
     monkeypatch.setattr(plan_module, "save_plan", save_plan.fn)
     monkeypatch.setattr(plan_module, "check_access", lambda _: None)
-    for module in (loop_module, plan_module):
-        monkeypatch.setattr(module, "resolve_target", lambda _, assay: CATALOG[assay.target])
+    monkeypatch.setattr(plan_module, "resolve_target", lambda _, assay: CATALOG[assay.target])
     monkeypatch.setattr(proposals, "propose_designs", proposals.propose_designs.fn)
     monkeypatch.setattr(choosing, "resolve_target", lambda *_: None)
     monkeypatch.setattr(
@@ -441,7 +444,8 @@ def test_the_budget_bounds_designs_and_rounds(loop):
 
 
 @pytest.mark.parametrize(
-    ("designs", "affordable", "chosen"), [(8, 6, 4), (28, 15, 12), (24, 24, 24), (8, 3, None)]
+    ("designs", "affordable", "chosen"),
+    [(8, 6, 4), (28, 15, 12), (24, 24, 24), (6, 24, 4), (8, 3, None)],
 )
 def test_a_budget_reduces_a_round_to_a_number_that_the_assay_takes(loop, designs, affordable, chosen):
     """Epitope binning takes multiples of four."""
@@ -457,6 +461,33 @@ def test_a_budget_reduces_a_round_to_a_number_that_the_assay_takes(loop, designs
         assert report.stop_message.startswith("4 designs of round 1 would cost 40.00 USD")
     else:
         assert [line.designs for line in report.rounds] == [chosen]
+
+
+BINNING = Assay(experiment_type="epitope_binning", target="t")
+
+
+@pytest.mark.parametrize("selects", [False, True])
+def test_a_round_has_a_number_of_designs_that_the_assay_takes(loop, selects):
+    """Also without a budget, and where a selection leaves fewer than were asked for."""
+    changes = {"designer": "loop_designers:longer", "assay": BINNING, "max_rounds": 1}
+    if selects:
+        changes["selection"] = SelectionSettings(policy="random", seed=3, max_per_parent=6)
+    assert [line.designs for line in loop(**changes, designs_per_round=10 if selects else 6).rounds] == [4]
+
+
+def test_a_number_of_designs_that_the_assay_never_takes_is_refused_before_its_round_is_fixed(loop, folder):
+    for designer, count, words in (
+        ("several", 3, "3 designs cannot"),
+        ("controlled", 7, "3 designs with 4 controls"),
+    ):
+        with pytest.raises(InvalidSequences, match=f"multiples of 4; {words}"):
+            loop(designer=f"loop_designers:{designer}", assay=BINNING, designs_per_round=count)
+    write(folder, "a.fasta", *(f"ACDEF{letter}" for letter in LETTERS[:6]))
+    write(folder, "c.fasta", *(f"ACDEG{letter}" for letter in LETTERS[:4]))
+    refused, measured = loop(source=str(folder), assay=BINNING, designs_per_round=None).rounds
+    assert "6 designs cannot be divided so" in refused.problem
+    assert (measured.name, measured.designs) == ("c", 4)
+    assert [entry.fixed.name for entry in loop.loop_log().read().rounds] == ["c"]
 
 
 def test_a_selection_chooses_and_explains(loop):
@@ -614,8 +645,9 @@ def test_a_campaign_that_fails_stops_a_designers_loop_and_is_tried_again(loop):
         (Assay(target="t", n_replicates=5), False, 0),
         (Assay(target="human"), True, 1),
         (Assay(target="T-1"), False, 1),
+        (Assay(target="t", method="bli"), False, 1),
     ],
-    ids=["target", "replicates", "ordered", "the same"],
+    ids=["target", "replicates", "ordered", "the same", "its usual method"],
 )
 def test_a_planned_round_is_not_ordered_with_another_assay_than_the_loops(
     loop, corrected, is_ordered, measured
@@ -633,10 +665,35 @@ def test_a_planned_round_is_not_ordered_with_another_assay_than_the_loops(
     if measured:
         assert loop(again, **changes).stop_reason == "rounds"
     else:
-        with pytest.raises(LoopFailed, match=r"planned with another assay .*; nothing .* another loop id"):
+        with pytest.raises(
+            LoopFailed, match=r"for other designs or another assay; nothing .* another loop id"
+        ):
             loop(again, **changes)
     assert len(loop.laboratory.measured) == measured
     assert loop.open_logs() == []
+
+
+@pytest.mark.parametrize("designs_per_round", [None, 2], ids=["the whole file", "chosen"])
+def test_a_planned_round_is_not_ordered_as_an_earlier_reading_gave_its_designs(
+    loop, folder, designs_per_round
+):
+    """The first round fails, and the second one is ordered: it goes on as it is."""
+    for name in "ac":
+        (folder / f"{name}.csv").write_text(f"name,heavy,light\nx,ACDEF{name.upper()},ACDEG\n")
+    changes = {"source": str(folder), "designs_per_round": designs_per_round}
+    loop.laboratory.broken.add("loop-a")
+    loop.laboratory.during["loop-c"] = kill
+    first = loop.prefect.start({**PARAMETERS, "sequence_column": "heavy"})
+    with pytest.raises(Killed):
+        loop(first, **changes, sequence_column="heavy")
+    del loop.prefect.runs[first.id]
+    loop.laboratory.broken.clear()
+    loop.laboratory.during.clear()
+    loop.laboratory.spent["loop-c"] = PRICE
+    again = loop.prefect.start({**PARAMETERS, "sequence_column": "light"})
+    refused, ordered = loop(again, **changes, sequence_column="light", as_is=True).rounds
+    assert "nothing new was ordered" in refused.problem
+    assert (ordered.problem, loop.laboratory.measured) == (None, [("loop-c", ["x"])])
 
 
 def test_each_round_is_reported(loop):

@@ -59,6 +59,6 @@ def fix_plan(store: Store, prefix: str, plan: Plan) -> None:
     if existing is None or existing.order_keys != plan.order_keys:
         finding = (
             f"campaign_id: {plan.campaign_id} has been used for other designs or another assay; "
-            "nothing new was ordered. Choose a new campaign id"
+            "nothing new was ordered. Choose a new campaign id, or another loop id for a round of a loop"
         )
         raise InvalidSpec([finding])

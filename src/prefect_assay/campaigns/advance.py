@@ -31,7 +31,7 @@ from prefect_assay.errors import (
     PaymentOutcomeUnknown,
     ServiceUnavailable,
 )
-from prefect_assay.orders.billing import CONFIRMABLE, check_total, withdraw_order
+from prefect_assay.orders.billing import CONFIRMABLE, check_total, is_hosted_invoice_paid, withdraw_order
 from prefect_assay.orders.find import record_choice
 from prefect_assay.orders.job import (
     Order,
@@ -69,7 +69,7 @@ from prefect_assay.orders.payments import can_pay_again
 from prefect_assay.orders.payments.reconciliation import read_payment_status
 from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.orders.stages import Stage
-from prefect_assay.service.models.status_questions import has_work_begun, is_invoice_paid
+from prefect_assay.service.models.status_questions import has_work_begun
 from prefect_assay.service.models.vocabulary import (
     MACHINE_RAILS,
     ExperimentStatus,
@@ -433,10 +433,7 @@ class _OrderActions:
         """Whether the hosted invoice is paid: by a plain reading, because a waiting run looks often."""
         order = self.order.known_order(seen)
         with self.credentials.get_client() as client:
-            try:
-                is_paid = is_invoice_paid(client.experiments.get_invoice(order.experiment_id).status)
-            except NotReady:
-                is_paid = False
+            is_paid = is_hosted_invoice_paid(client, order.experiment_id)
         if is_paid:
             return seen.add(due_read=True)
         if self.order.payment_method in MACHINE_RAILS:

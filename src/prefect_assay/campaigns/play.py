@@ -54,7 +54,13 @@ from prefect_assay.errors import (
     shortened,
 )
 from prefect_assay.errors import Stopped as StoppedError
-from prefect_assay.orders.billing import Billing, BillingStage, read_billing
+from prefect_assay.orders.billing import (
+    CONFIRMABLE,
+    Billing,
+    BillingStage,
+    is_hosted_invoice_paid,
+    read_billing,
+)
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Looked,
@@ -75,7 +81,6 @@ from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.billing import CostEstimate
 from prefect_assay.service.models.experiment import ExperimentSummary
-from prefect_assay.service.models.status_questions import is_invoice_paid
 from prefect_assay.service.transient_failures import is_temporary
 from prefect_assay.tasks.current_run import can_suspend, this_run
 
@@ -477,16 +482,19 @@ def _has_order_news(
     now: datetime,
 ) -> bool:
     state, stage = order.ledger.read(), look.orders[order.key].stage
-    if state.ordered is None or stage is Stage.ASKS:
+    # What has failed is tried again after a pause that grows.
+    if state.ordered is None or stage is Stage.ASKS or look.orders[order.key].retriable:
         return False
     experiment_id = state.ordered.experiment_id
     row, before = rows.get(experiment_id), look.rows.get(experiment_id)
     if row is None or stage is Stage.ORDERED:
         return row is not None
     if stage is Stage.QUOTE:
-        return read_billing(client, experiment_id).stage is not BillingStage.QUOTE_PENDING
+        billing = read_billing(client, experiment_id).stage
+        is_read_late = billing in CONFIRMABLE and state.is_confirmation_answered
+        return billing is not BillingStage.QUOTE_PENDING and not is_read_late
     is_hosted = state.settled is None and state.invoiced is not None and state.payment is None
-    if is_hosted and is_invoice_paid(client.experiments.get_invoice(experiment_id).status):
+    if is_hosted and is_hosted_invoice_paid(client, experiment_id):
         return True
     if _words_of(row) == _words_of(before):
         return False

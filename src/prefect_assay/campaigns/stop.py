@@ -20,6 +20,7 @@ from prefect.exceptions import PrefectException
 
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials
+from prefect_assay.campaigns.approval.answers import resume_canceled
 from prefect_assay.campaigns.approval.terms import account_in
 from prefect_assay.campaigns.artifacts import label_of
 from prefect_assay.campaigns.loops.loop_log import LoopLog
@@ -32,7 +33,7 @@ from prefect_assay.campaigns.remains import (
     settle_cancellation,
 )
 from prefect_assay.campaigns.runs.queries import read_runs, run_filter
-from prefect_assay.campaigns.runs.states import cancel_run, resume_run, waits_for_input
+from prefect_assay.campaigns.runs.states import cancel_run
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.errors import AssayError, InputError, NotFound, OrderMismatch, shortened
 from prefect_assay.foreign_text import quote_markdown
@@ -437,8 +438,8 @@ def end_runs(client: SyncPrefectClient, log: CampaignLog) -> list[FlowRun]:
     runs = read_runs(client, run_filter(states=_LIVE, tags=[tag]))
     for run in runs:
         if is_campaign and tag_values(run.tags, LOOP_TAG):
-            if run.state is not None and run.state.is_paused() and not waits_for_input(run):
-                resume_run(client, run.id)
+            if run.state is not None and run.state.is_paused():
+                resume_canceled(client, log, run)
         elif run.state is None or not run.state.is_cancelling():
             cancel_run(client, run)
     return runs

@@ -13,6 +13,7 @@ from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.status_questions import (
     is_accepted,
+    is_invoice_paid,
     is_quote_expired,
     is_quote_open,
     is_quote_rejected,
@@ -83,6 +84,14 @@ def _has_invoice(client: AssayClient, experiment_id: str) -> bool:
         return True
     try:
         return client.experiments.get_quote(experiment_id).status == QuoteStatus.ACCEPTED
+    except NotReady:
+        return False
+
+
+def is_hosted_invoice_paid(client: AssayClient, experiment_id: str) -> bool:
+    """Whether an experiment's invoice reads as paid, by one plain reading; one that is not shown now is not."""
+    try:
+        return is_invoice_paid(client.experiments.get_invoice(experiment_id).status)
     except NotReady:
         return False
 

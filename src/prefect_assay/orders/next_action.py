@@ -330,14 +330,9 @@ def _next_before_invoice(state: OrderState, seen: Seen, limits: OrderLimits) -> 
             return Wait(Stage.QUOTE)
         case BillingStage.QUOTE_OPEN | BillingStage.QUOTE_UNKNOWN:
             quote = seen.billing.quote
-            if quote is None or seen.confirmed or _is_answered(state):
+            if quote is None or seen.confirmed or state.is_confirmation_answered:
                 return Wait(Stage.QUOTE)  # an acting call is sent once, and then waited for
             return _next_of_quote(state, seen, limits, quote)
-
-
-def _is_answered(state: OrderState) -> bool:
-    """Whether the service has answered a confirmation of the order with success."""
-    return state.confirmed and state.accepted is not None
 
 
 def _next_of_quote(state: OrderState, seen: Seen, limits: OrderLimits, quote: Quote) -> Action:

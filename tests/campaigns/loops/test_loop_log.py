@@ -20,7 +20,7 @@ from prefect_assay.campaigns.loops.loop_log import PoolFile
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.selection import Choice
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, InvalidSpec
 from prefect_assay.orders.ledger import log
 from support.archive.memory_store import MemoryStore
 
@@ -197,6 +197,40 @@ def test_chosen_designs_keep_everything_that_is_ordered():
     assert (design.control, design.metadata) == (True, {"type": "FAB"})
     assert design.attributes == {"method": "m", "parents": "p", "selection_reason": "best"}
     assert list(loop_log.read_candidates(pool)) == [candidate]
+
+
+@pytest.mark.parametrize(
+    ("reading", "is_refused"),
+    [
+        ({"name_column": "n"}, True),
+        ({"sequence_column": "s"}, True),
+        ({"chain": "2"}, True),
+        ({"as_protein": True}, True),
+        ({"keep_native": True}, True),
+        ({"as_is": True, "target_sequence": "ACD", "designs_per_experiment": 4}, False),
+    ],
+)
+def test_designs_that_were_chosen_from_a_file_are_not_those_of_another_reading(tmp_path, reading, is_refused):
+    path = tmp_path / "a.csv"
+    path.write_text("name,sequence\nx,ACD\n")
+    loop_log = LoopLog(MemoryStore(), "", "loop")
+    chosen = (Choice(candidate=Candidate(name="x", sequence="ACD"), rank=1, reason="best"),)
+    for number, pool in enumerate(
+        (
+            loop_log.keep_file(path, "a.csv", 1),
+            loop_log.save_candidates([chosen[0].candidate], "module:function"),
+        ),
+        1,
+    ):
+        loop_log.fix(fixed(number, choices=chosen).model_copy(update={"pool": pool}))
+    assert len(loop_log.designs(2, ReadingOptions(**reading)).items) == 1, (
+        "a function's designs have one reading"
+    )
+    if is_refused:
+        with pytest.raises(InvalidSpec, match=rf"another {next(iter(reading))} than .* another loop id"):
+            loop_log.designs(1, ReadingOptions(**reading))
+    else:
+        assert len(loop_log.designs(1, ReadingOptions(**reading)).items) == 1
 
 
 def test_a_damaged_pool_is_not_measured(tmp_path):

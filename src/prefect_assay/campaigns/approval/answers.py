@@ -16,6 +16,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import PrefectException
 
 from prefect_assay.blocks import AssayAccount, AssayCredentials
+from prefect_assay.campaigns.approval.price import price_question_id
 from prefect_assay.campaigns.runs.queries import read_runs, suspended_filter
 from prefect_assay.campaigns.runs.states import resume_run, suspension_key, waits_for_input
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
@@ -163,6 +164,18 @@ def wake_run(log: CampaignLog) -> int:
     except (httpx.HTTPError, PrefectException, RuntimeError) as error:
         _log.warning("The answer is recorded; the sweep will wake the run", exc_info=shorten(error))
         return 0
+
+
+def resume_canceled(client: SyncPrefectClient, log: CampaignLog, run: FlowRun) -> None:
+    """Resume a suspended run that goes on although a campaign of it is canceled; a form about any other price stays open.
+
+    The canceled campaign's form can no longer be answered. Its answer has no effect: the run meets the cancellation first.
+    """
+    form = PRICE_KEY.fullmatch(suspension_key(run))
+    if not waits_for_input(run):
+        resume_run(client, run.id)
+    elif form is not None and form["question"] == price_question_id(log.name):
+        resume_run(client, run.id, {"decision": REJECT, "decided_by": ""})
 
 
 def resume_if_answered(client: SyncPrefectClient, log: CampaignLog, run: FlowRun) -> bool:

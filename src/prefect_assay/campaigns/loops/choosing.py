@@ -1,6 +1,6 @@
 """The decision on a round: how many of the proposed designs the budget pays for, and which. Writes nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import ClassVar
 
@@ -12,9 +12,9 @@ from prefect_assay.campaigns.loops.rules import Stop, count_affordable
 from prefect_assay.designs.campaign import split_into_batches
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Choice, KeptFates, Selection
-from prefect_assay.errors import InvalidSpec
+from prefect_assay.errors import InvalidSequences, InvalidSpec
 from prefect_assay.service.models.billing import usd
-from prefect_assay.service.models.sequences import Batch, Pool, Sequences
+from prefect_assay.service.models.sequences import Batch, Pool, ProteinSequence, Sequences
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.words import many
 from prefect_assay.tasks.estimate import estimate_cost, resolve_target
@@ -42,10 +42,12 @@ def choose_round(
     Raises:
         OverBudget: the budget does not cover one design, or all of a whole file.
         NothingToMeasure: the selection left out every candidate.
+        InvalidSequences: the assay does not take so few designs, or not as many as a whole file has.
     """
     design_count = len(designs) if whole else min(loop.n, len(designs))
+    first, least = tuple(designs[index] for index in range(design_count)), design_count if whole else 1
     count, price_cents = _count_affordable(
-        loop, number, designs, design_count, design_count if whole else 1, budget_left
+        loop, number, first[: _count_accepted(loop, first, least)], least, budget_left
     )
     name = _free_name(loop, number)
     decided = RoundFixed(
@@ -65,18 +67,23 @@ def choose_round(
         # All results of a loop are for its target, whatever the designer's column of targets says.
         target = loop.options.selection.target or loop.assay.target or loop.loop_id
         before = loop_history(loop.archive, loop.loop_log.read().rounds, loop.placed)
-        selected = select_designs(
-            designs,
-            make_history(design.model_copy(update={"target": target}) for design in before),
-            count,
-            loop.options.selection.model_copy(update={"target": target}),
-            price_cents=price_cents,
-            rounds_left=_rounds_left(loop, number, count, price_cents, budget_left),
-        )
-        if not selected.choices:
-            raise NothingToMeasure(
-                f"round {number}: none of {many(len(designs), 'candidate')} is left to measure ({_list_names(selected)})"
+        history = make_history(design.model_copy(update={"target": target}) for design in before)
+        chosen = 0
+        while chosen != count:  # again with fewer, where limits leave a number that the assay does not take
+            selected = select_designs(
+                designs,
+                history,
+                count,
+                loop.options.selection.model_copy(update={"target": target}),
+                price_cents=price_cents,
+                rounds_left=_rounds_left(loop, number, count, price_cents, budget_left),
             )
+            if not selected.choices:
+                raise NothingToMeasure(
+                    f"round {number}: none of {many(len(designs), 'candidate')} is left to measure ({_list_names(selected)})"
+                )
+            chosen = len(selected.choices)
+            count = _count_accepted(loop, tuple(choice.design() for choice in selected.choices), 1)
         return decided.model_copy(
             update={
                 "choices": selected.choices,
@@ -119,15 +126,37 @@ def _list_names(selected: Selection) -> str:
     return ", ".join(f"{count} {fate.value}" for fate, count in selected.counts().items())
 
 
+def _count_accepted(loop: Loop, designs: Sequence[ProteinSequence], least: int) -> int:
+    """The most of the first designs that the assay takes; InvalidSequences if it takes no number from `least` up.
+
+    Controls alone are not what is left of a round with designs.
+    """
+    findings: tuple[str, ...] = ()
+    least = max(least, next((count for count, one in enumerate(designs, 1) if not one.control), 1))
+    for count in range(len(designs), least - 1, -1):
+        try:
+            _split(loop, designs[:count])
+        except InvalidSpec as error:
+            findings = findings or error.findings
+        else:
+            return count
+    raise InvalidSequences(findings)
+
+
 def _count_affordable(
-    loop: Loop, number: int, designs: Pool, design_count: int, least: int, budget_left: int | None
+    loop: Loop, number: int, designs: Sequence[ProteinSequence], least: int, budget_left: int | None
 ) -> tuple[int, int | None]:
-    """How many designs can be paid, and what one of them costs; OverBudget if not even `least`."""
+    """How many of the designs can be paid, and what one of them costs; OverBudget if not even `least`."""
+    design_count = len(designs)
     if budget_left is None:
         return design_count, None
 
     def accepts_count(count: int) -> bool:
-        return _split(loop, designs, count) is not None
+        try:
+            _split(loop, designs[:count])
+        except InvalidSpec:
+            return False
+        return True
 
     price = _make_pricing(loop, designs)
     fits = count_affordable(price, accepts_count, design_count, budget_left)
@@ -143,15 +172,13 @@ def _count_affordable(
     return fits, None if total is None else -(-total // fits)
 
 
-def _make_pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
-    """What the first `count` designs cost, by the service's estimates; None if it gives no price."""
+def _make_pricing(loop: Loop, designs: Sequence[ProteinSequence]) -> Callable[[int], int | None]:
+    """What the first `count` designs cost, a number that the assay takes, by the service's estimates; None if it gives no price."""
     target = resolve_target(loop.credentials, loop.assay)
 
     @cache
     def price(count: int) -> int | None:
-        batches = _split(loop, designs, count)
-        if batches is None:
-            return None
+        batches = _split(loop, designs[:count])
         specs = [ExperimentSpec.of(loop.assay, batch, target.id if target else None) for batch in batches]
         totals = [estimate_cost(loop.credentials, spec).total_cents for spec in specs]
         return None if None in totals else sum(total for total in totals if total is not None)
@@ -159,12 +186,7 @@ def _make_pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
     return price
 
 
-def _split(loop: Loop, designs: Pool, count: int) -> tuple[Batch, ...] | None:
-    """The experiments of the first `count` designs; None if the assay does not take that number."""
-    items = tuple(designs[index] for index in range(count))
-    try:
-        return split_into_batches(
-            Sequences(source=loop.loop_id, items=items), loop.assay, loop.reading.designs_per_experiment
-        )
-    except InvalidSpec:
-        return None
+def _split(loop: Loop, designs: Sequence[ProteinSequence]) -> tuple[Batch, ...]:
+    """The experiments of these designs; InvalidSpec if the assay does not take that number."""
+    sequences = Sequences(source=loop.loop_id, items=tuple(designs))
+    return split_into_batches(sequences, loop.assay, loop.reading.designs_per_experiment)

@@ -25,7 +25,7 @@ from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.read import read_pool, read_sequences
 from prefect_assay.designs.selection import Choice, KeptFates
-from prefect_assay.errors import ArchiveError, ConfigurationError
+from prefect_assay.errors import ArchiveError, ConfigurationError, InvalidSpec
 from prefect_assay.orders.ledger.log import Log, Record
 from prefect_assay.service.models.base import Model, StoredModel
 from prefect_assay.service.models.sequences import Pool, Sequences
@@ -34,6 +34,8 @@ POOLS_FOLDER: Final = "POOLS"
 CANDIDATES_SUFFIX: Final = ".jsonl"  # candidates of a function, one JSON object a line
 _ADDRESS: Final = re.compile(r"loop:(?P<loop>[^/]+)/(?P<number>\d+)")
 _SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}")
+# The options that decide which residues a design has; the others are about what is checked, or about all designs together
+_OF_RESIDUES: Final = ("name_column", "sequence_column", "chain", "as_protein", "keep_native")
 
 
 class PoolFile(StoredModel):
@@ -256,7 +258,11 @@ class LoopLog:
             return read_pool(str(path), reading=fixed.reading)
 
     def designs(self, number: int, reading: ReadingOptions) -> Sequences:
-        """The designs that a round measures."""
+        """The designs that a round measures.
+
+        Raises:
+            InvalidSpec: they were chosen from a file that `reading` reads differently.
+        """
         state = self.read()
         if not 0 < number <= len(state.rounds):
             raise ConfigurationError(
@@ -268,7 +274,20 @@ class LoopLog:
         if not fixed.choices:
             with self.opened_pool(fixed.pool) as path:
                 return read_sequences(source, data=path.read_bytes(), reading=reading)
+        if not fixed.pool.key.endswith(CANDIDATES_SUFFIX):
+            _require_reading(fixed, reading)
         return Sequences(source=source, items=tuple(choice.design() for choice in fixed.choices))
+
+
+def _require_reading(fixed: RoundFixed, reading: ReadingOptions) -> None:
+    """Raise InvalidSpec for a round whose chosen designs have other names or residues under this reading."""
+    changed = [name for name in _OF_RESIDUES if getattr(fixed.reading, name) != getattr(reading, name)]
+    if changed:
+        finding = (
+            f"reading: the designs of round {fixed.number} were chosen with another {', '.join(changed)} than the loop has now; "
+            "nothing new was ordered. Choose another loop id, or start the loop with the reading of before"
+        )
+        raise InvalidSpec([finding])
 
 
 def designs_address(loop_id: str, number: int) -> str:

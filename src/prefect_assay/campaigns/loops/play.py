@@ -77,7 +77,6 @@ from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import kept_plan, read_campaign_table
 from prefect_assay.tasks.current_run import can_suspend, this_run
-from prefect_assay.tasks.estimate import resolve_target
 
 # More rounds cannot have ended between two executions; a run remembers only its last events.
 _REPORTED_MAX: Final = 50
@@ -454,12 +453,7 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
     setup, campaign_id = run.setup, fixed.campaign_id
     problem: str | None
     try:
-        plan = kept_plan(setup.archive, campaign_id)
-        problem = _find_other_assay(run, plan) if plan else None
-        if problem is not None:
-            log.finish(problem, complete=False)
-            return problem
-        plan = plan or make_plan(setup, _make_campaign_input(run.loop, fixed))
+        plan = _find_ordered_plan(run, campaign_id) or make_plan(setup, _make_campaign_input(run.loop, fixed))
         started = run.log.state.started
         limit_cents = run.compute_limit_cents(fixed)
         campaign = begin_campaign(
@@ -481,27 +475,15 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
         raise
     except AssayError as error:
         _raise_if_stopped(fixed, log)
-        if _may_pass(run, error):
+        # A round that does not fit the loop's assay or reading fails, also while a later one is ordered.
+        is_misfit = isinstance(error, InvalidSpec) and not _has_ordered(run, campaign_id)
+        if not is_misfit and _may_pass(run, error):
             raise
         problem = str(error)
         if not _has_ordered(run, campaign_id):
             log.finish(problem, complete=False)
     _raise_if_stopped(fixed, log)
     return problem
-
-
-def _find_other_assay(run: LoopRun, plan: Plan) -> str | None:
-    """Why a round that was planned with another assay is not ordered; None with orders, which go on as they are."""
-    if _has_ordered(run, plan.campaign_id):
-        return None
-    target = resolve_target(run.setup.credentials, run.loop.assay)
-    # A plan names its target by the id.
-    if plan.assay == run.loop.assay.model_copy(update={"target": target.id if target else None}):
-        return None
-    return (
-        f"campaign {plan.campaign_id} was planned with another assay than the loop has now; nothing of it was ordered. "
-        "Choose another loop id, or start the loop with the assay of before"
-    )
 
 
 def _raise_if_stopped(fixed: RoundFixed, log: CampaignLog) -> None:
@@ -520,12 +502,18 @@ def _make_campaign_input(loop: Loop, fixed: RoundFixed) -> CampaignInput:
 
 
 def _has_ordered(run: LoopRun, campaign_id: str) -> bool:
+    return _find_ordered_plan(run, campaign_id) is not None
+
+
+def _find_ordered_plan(run: LoopRun, campaign_id: str) -> Plan | None:
+    """The archived plan of a campaign of which an order is placed, which goes on as it is; None for any other."""
     plan = kept_plan(run.setup.archive, campaign_id)
     ledgers = run.setup.ledgers
-    return any(
+    is_ordered = any(
         ledgers.open_order(campaign_id, planned.order_key).read().placed
         for planned in (plan.experiments if plan else ())
     )
+    return plan if is_ordered else None
 
 
 def _report_rounds(run: LoopRun) -> None:

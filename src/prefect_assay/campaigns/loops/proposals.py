@@ -216,6 +216,8 @@ def _of_file(loop: Loop, number: int, file: Listed, budget_left: int | None) -> 
         fixed = choose_round(loop, number, pool, designs, budget_left, whole=whole)
     except NothingToMeasure as error:
         raise MeasuredFile(name, campaign_id, error) from None
+    except InvalidSequences as error:
+        raise UnreadableDesigns(name, campaign_id, error) from None
     return fixed.model_copy(
         update={"name": name, "campaign_id": campaign_id, "origin": f"{_FILE}{file.address}"}
     )

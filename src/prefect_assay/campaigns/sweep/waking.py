@@ -4,6 +4,7 @@ A run that waits for a form is woken by its answer only. Nothing here decides wh
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -133,13 +134,12 @@ def due_looks(suspended: Iterable[FlowRun], now: datetime) -> list[FlowRun]:
     return [run for run, look in looks if look is not None and look.at - _EARLY <= now]
 
 
-def expire_questions(campaign: OpenCampaign, now: datetime) -> int:
-    """Record the end of questions that nobody has answered in time; `now` is the service's. Returns how many."""
-    expired = 0
+def expire_questions(campaign: OpenCampaign, now: datetime) -> None:
+    """Record the end of questions that nobody has answered in time; `now` is the service's."""
     for asked in list(campaign.state.open_questions.values()):
         if now <= asked.expires_at:
             continue
-        try:
+        with suppress(Conflict):  # answered, or asked again, at this moment
             campaign.log.answer(
                 asked.question_id,
                 asked.revision,
@@ -149,10 +149,6 @@ def expire_questions(campaign: OpenCampaign, now: datetime) -> int:
                 how="the time to answer is over",
                 now=now,
             )
-        except Conflict:
-            continue  # answered, or asked again, at this moment
-        expired += 1
-    return expired
 
 
 def service_time(campaign: OpenCampaign, feeds: Feeds) -> datetime | None:

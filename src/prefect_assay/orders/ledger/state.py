@@ -76,6 +76,11 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         return self.confirmed or self.payment is not None or self.settled is not None
 
     @property
+    def is_confirmation_answered(self) -> bool:
+        """The service has answered a confirmation of the order with success; its quote may still read as open."""
+        return self.confirmed and self.accepted is not None
+
+    @property
     def placed(self) -> bool:
         """The service has the order, or may have it: an unanswered create may be one. A withdrawn order is not."""
         return bool(self.open_attempts) or (self.ordered is not None and not self.withdrawn)
