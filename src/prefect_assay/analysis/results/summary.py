@@ -215,8 +215,10 @@ def _summarize_design(
     measurements = replicates.get(_get_place(row), ())
     binding, log_kd = _summarize_binding(row, measurements, curves, scatters.log_kd)
     temperature, tm = _summarize_melting(entries, replicates, scatters.tm_C)
-    if binding.get("kd_M") is not None or temperature["tm_C"] is None:
-        del temperature["qualifier"]  # a design has one sign, that of its main value
+    is_beside_kd = binding.get("kd_M") is not None
+    # A design has one sign, that of its main value: a limit without one would be an exact value.
+    if (is_beside_kd or temperature["tm_C"] is None) and temperature.pop("qualifier"):
+        temperature["tm_C"] = temperature["reported_tm_C"] = None
     doubts = (*binding.pop("doubts", ()), *temperature.pop("tm_doubts"))
     extra = _read_extra(row)
     values = {
