@@ -794,3 +794,36 @@ def test_a_number_beside_an_unknown_word_is_in_its_column_and_in_no_summary(kind
     assert getattr(rows[0], column) == 61.5
     (design,) = summarize(rows)
     assert (design.outcome, getattr(design, column)) == (Outcome.UNKNOWN, None)
+
+
+def melts(*values, **fields):
+    return {"tm": 60.5, "replicates": [{"replicate": n, **one} for n, one in enumerate(values, 1)], **fields}
+
+
+@pytest.mark.parametrize("refusal", [{"call": "failed QC"}, {"expression": "none"}])
+def test_a_melting_temperature_of_a_refused_replicate_is_no_part_of_the_mean(refusal):
+    entry = {"sequence_name": "d1", **melts({"tm": 60}, {"tm": 61}, {"tm": 20, **refusal})}
+    rows = read_rows([result(entry, result_type="thermostability")])
+    (design,) = summarize(rows)
+    assert (design.tm_C, rows[-1].tm_C) == (60.5, 20)
+    assert pool_scatters(rows).tm_C.variance == 0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "objective"),
+    [
+        ("thermostability", {"tm": 90.0}, Objective.MELTING),
+        ("thermostability", melts({"tm": 90.0}, {"tm": 91.0}), Objective.MELTING),
+        ("expression", {"concentration_value": 900.0}, Objective.EXPRESSION),
+    ],
+)
+def test_the_number_of_a_refused_measurement_is_no_hit(kind, fields, objective):
+    rows = read_rows([result({"sequence_name": "d1", "outcome": "failed QC", **fields}, result_type=kind)])
+    (design,) = summarize(rows)
+    assert (design.outcome, design.tm_C, design.concentration_nM) == (Outcome.UNKNOWN, None, None)
+    assert is_hit(design, objective) is None
+
+
+def test_a_concentration_that_the_assay_does_not_measure_stays():
+    (design,) = summarize(read_rows([result({"sequence_name": "d1", "concentration_value": 50.0})]))
+    assert (design.outcome, design.concentration_nM) == (Outcome.UNKNOWN, 50.0)

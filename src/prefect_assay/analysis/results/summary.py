@@ -39,7 +39,12 @@ from prefect_assay.analysis.results.interval import (
     list_measured,
     pool_scatter,
 )
-from prefect_assay.analysis.results.measurements import EXTRAPOLATED, measures_affinity, read_apparent_kd
+from prefect_assay.analysis.results.measurements import (
+    EXTRAPOLATED,
+    RecordReader,
+    measures_affinity,
+    read_apparent_kd,
+)
 from prefect_assay.analysis.results.quantities import finite_or_none
 from prefect_assay.analysis.results.ranks import Ranked, assign_groups
 from prefect_assay.analysis.results.row import (
@@ -173,7 +178,7 @@ def _signed_tms(replicates: Iterable[ResultRow]) -> list[tuple[float, str | None
     return [
         (value, row.qualifier if row.kd_M is None else None)
         for row in replicates
-        if (value := _read_count(row, "tm_C")) is not None
+        if row.outcome is not Outcome.NO_EXPRESSION and (value := _read_count(row, "tm_C")) is not None
     ]
 
 
@@ -476,7 +481,17 @@ def _is_limit(kind: QuantityKind, entries: Sequence[ResultRow]) -> bool:
 
 
 def _read_count(row: ResultRow, column: str) -> float | None:
-    """A number of a row, unless a word for a call in it is unknown: then it stays out of ranking, statistics and learning."""
+    """A number of a row, unless a word for a call in it is unknown, or the assay measures it and its outcome is open.
+
+    Then it stays out of ranking, statistics and learning.
+    """
     names: tuple[CallField, ...] = tuple(CALL_FIELDS)
     is_unclear = any(read_call(getattr(row, name), name).unread is not None for name in names)
-    return None if is_unclear else finite_or_none(getattr(row, column))
+    is_refused = row.outcome in OPEN and column not in _list_columns_beside(row.result_type)
+    return None if is_unclear or is_refused else finite_or_none(getattr(row, column))
+
+
+def _list_columns_beside(kind: str) -> frozenset[str]:
+    """The columns of an assay type that are not a measurement of it, such as the concentration of an affinity."""
+    fields = RecordReader().find_fields(kind)
+    return frozenset(one.column for one in fields.columns if one not in fields.measured)
