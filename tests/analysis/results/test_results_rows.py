@@ -1,6 +1,7 @@
 """Tidy rows from result records: null is not zero, failures are told apart, nothing unknown is lost."""
 
 import json
+import math
 import re
 from collections import Counter
 
@@ -140,6 +141,28 @@ def test_a_number_that_no_measurement_gives_in_molar_puts_the_unit_of_all_in_dou
     assert [design.kd_M for design in summarize(rows)] == [0.004, None, None]
     (line,) = list_unread_values([result(odd, other), result(named)])
     assert "K_D in result r-1 is without a unit" in line
+
+
+@pytest.mark.parametrize("value", ["0.5 nM", math.nan])
+def test_a_value_that_is_not_a_number_without_a_unit_says_nothing_on_the_unit_of_others(value):
+    entries = [{"sequence_name": f"d{n}", "kd_mean": one} for n, one in enumerate([value, "4.1e-9"])]
+    assert read_rows([result(*entries)])[1].kd_M == 4.1e-9
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kd_mean": "0.05"},
+        {"kd_mean": "> 0.5"},
+        {"kd_app": 0.05},
+        {"kd_app": "0.05"},
+        {"kd_app": {"value": "0.05"}},
+    ],
+)
+def test_a_text_or_an_apparent_kd_that_cannot_be_in_molar_puts_the_unit_of_all_in_doubt(fields):
+    odd = {"sequence_name": "d1", "binding": "true", **fields}
+    rows = read_rows([result(odd, {"sequence_name": "d2", "kd_mean": 2e-5})])
+    assert [design.kd_M for design in summarize(rows)] == [None, None]
 
 
 def test_an_apparent_kd_has_the_unit_of_its_record():

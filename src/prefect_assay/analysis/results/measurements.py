@@ -19,7 +19,14 @@ from prefect_assay.analysis.results.calls import (
     read_call,
 )
 from prefect_assay.analysis.results.mapping import ResultMapping
-from prefect_assay.analysis.results.quantities import SIGNS, Quantity, Unread, find_unit_factor, read_quantity
+from prefect_assay.analysis.results.quantities import (
+    SIGNS,
+    Quantity,
+    Unread,
+    find_unit_factor,
+    read_quantity,
+    split_value,
+)
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.service.assays import (
     ASSAY_TYPES,
@@ -396,11 +403,13 @@ def read_apparent_kd(extra: Mapping[str, Any]) -> float | None:
 
 
 def _list_numbers(kind: QuantityKind, record: Mapping[str, Any]) -> list[float]:
-    """The plain numbers of a kind in a record, the apparent K_D among them."""
+    """The numbers of a kind in a record that have no unit of their own, the apparent K_D among them."""
     values = [record.get(name) for name in kind.fields]
-    if kind is KD and isinstance(apparent := record.get("kd_app"), Mapping):
-        values.append(apparent.get("value"))
-    return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if kind is KD:
+        apparent = record.get("kd_app")
+        values.append(apparent.get("value") if isinstance(apparent, Mapping) else apparent)
+    parts = (split_value(value) for value in values if not is_empty(value))
+    return [number for number, _, unit in parts if number is not None and not unit]
 
 
 def _may_be_in_column_unit(kind: QuantityKind, number: float) -> bool:
