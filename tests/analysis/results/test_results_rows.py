@@ -706,6 +706,42 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "replicates", "outcome", "value"),
+    [
+        ("affinity", {}, [{"kd": kd * 1e-9} for kd in (1, 2, 4)], Outcome.MEASURED, 2e-9),
+        ("affinity", {"expression": "high"}, [{"kd": 2e-9}, {"kd": 2e-9}], Outcome.MEASURED, 2e-9),
+        ("affinity", {"binding_strength": "unknown"}, [{"kd": 2e-9}, {"kd": 2e-9}], Outcome.UNKNOWN, None),
+        ("affinity", {}, [{"binding": "false"}, {"binding": "false"}], Outcome.NO_BINDING, None),
+        ("affinity", {}, [{"kon": None}, {"kd": None}], Outcome.UNKNOWN, None),
+        ("thermostability", {}, [{"tm": 61.0}, {"tm": 62.0}], Outcome.MEASURED, 61.5),
+    ],
+)
+def test_an_entry_without_value_and_call_has_those_of_its_replicates(
+    kind, fields, replicates, outcome, value
+):
+    entry = {"sequence_name": "d1", "concentration_value": 50.0, "replicates": replicates, **fields}
+    rows = read_rows([result(entry, result_type=kind)])
+    (design,) = summarize(rows)
+    assert (rows[0].outcome, design.outcome, design.replicates) == (outcome, outcome, len(replicates))
+    assert (design.kd_M or design.tm_C) == pytest.approx(value)
+    assert design.expression == fields.get("expression")
+    if kind == "affinity" and outcome is not Outcome.NO_BINDING:
+        assert rows[0].concentration_nM == 50.0
+
+
+@pytest.mark.parametrize("replicate", [{"fit_quality": "good"}, {"binding": "true"}])
+def test_replicates_without_a_value_leave_that_of_their_entry(replicate):
+    entries = [
+        {"sequence_name": "d1", "kd_mean": kd, "binding": "true", "replicates": [replicate]}
+        for kd in (1e-9, 4e-9)
+    ]
+    for listed, kd in ((entries[:1], 1e-9), (entries, 2e-9)):
+        rows = read_rows([result(*listed)])
+        (design,) = summarize(rows)
+        assert (rows[0].outcome, design.kd_M) == (Outcome.MEASURED, pytest.approx(kd))
+
+
 @pytest.mark.parametrize("are_listed", [False, True])
 @pytest.mark.parametrize("targets", [("A", "B"), ({"name": "A"}, {"name": "B"}), ("A", None)])
 def test_replicates_against_two_targets_are_no_replicates_of_one_another(are_listed, targets):

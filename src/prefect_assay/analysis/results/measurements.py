@@ -127,7 +127,7 @@ class RecordReading:
     taken: frozenset[str]
     problems: tuple[Problem, ...] = ()
     doubts: tuple[str, ...] = ()
-    is_called: bool = False  # has a call of its own
+    is_called: bool = False  # has a call of its own; that a design expresses decides nothing else
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class RecordReader:
             frozenset(taken),
             tuple(problems),
             self._find_doubts(columns),
-            any(call.call is not Call.NOT_STATED for call, _, _ in calls.values()),
+            any(call.call not in {Call.NOT_STATED, Call.EXPRESSES} for call in stated.values()),
         )
 
     def _read_quantity(
