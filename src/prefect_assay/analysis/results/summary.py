@@ -326,7 +326,7 @@ def _read_stated_kd(
     measured = list_measured(replicates)
     exact = [replicate for replicate in measured if replicate.qualifier is None]
     if (limit := _find_kd_limit(row, measured, curves)) is not None:
-        return {"kd_M": limit[1], "qualifier": limit[0]}, None
+        return {"kd_M": limit[1], "qualifier": limit[0], "doubts": limit[2]}, None
     if exact and len(exact) == len(measured):
         mean = average_values([math.log10(replicate.kd_M) for replicate in exact if replicate.kd_M], scatter)
         low, high = map(_raise_ten, mean.interval)
@@ -338,16 +338,13 @@ def _read_stated_kd(
         values = {"kd_M": 10**mean.value, "replicates_averaged": mean.count, "doubts": doubts}
         return {**values, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, mean
     kd = _take_positive(row.kd_M) or _read_apparent(row)
-    if measured:  # some are limits
+    if measured:  # some are limits, and not most of them
         limit_doubts: tuple[str, ...] = (
             f"{len(measured) - len(exact)} of {len(measured)} replicates are limits, so there is no mean over all",
         )
-        sign = None
         if kd is None:
-            kd, sign, limit_doubts = join_values(
-                ((replicate.kd_M, replicate.qualifier) for replicate in measured), by_factors=True
-            )
-        return {"kd_M": kd, "qualifier": sign, "doubts": limit_doubts}, None
+            kd, _, limit_doubts = _join_kds(measured)
+        return {"kd_M": kd, "qualifier": None, "doubts": limit_doubts}, None
     if kd is None:
         return {}, None
     low, high = find_fitted_interval(kd, curves)
@@ -356,17 +353,19 @@ def _read_stated_kd(
 
 def _find_kd_limit(
     row: ResultRow, measured: Sequence[ResultRow], curves: Sequence[ReplicateKinetics]
-) -> tuple[str, float] | None:
-    """The limit that K_D is only known by, with its sign: of the curves, of the laboratory, or of all replicates."""
+) -> tuple[str, float, tuple[str, ...]] | None:
+    """The limit that K_D is only known by, with its sign and doubts: of the curves, the laboratory, or most replicates."""
     if (bound := find_fitted_limit(curves)) is not None:
-        return bound
+        return *bound, ()
     reported = _take_positive(row.kd_M)
     if reported is not None and row.qualifier is not None:
-        return row.qualifier, reported
-    kd, sign, doubts = join_values(
-        ((replicate.kd_M, replicate.qualifier) for replicate in measured), by_factors=True
-    )
-    return (sign, kd) if kd is not None and sign is not None and not doubts else None
+        return row.qualifier, reported, ()
+    kd, sign, doubts = _join_kds(measured)
+    return (sign, kd, doubts) if kd is not None and sign is not None else None
+
+
+def _join_kds(measured: Iterable[ResultRow]) -> tuple[float | None, str | None, tuple[str, ...]]:
+    return join_values(((replicate.kd_M, replicate.qualifier) for replicate in measured), by_factors=True)
 
 
 def _list_row_doubts(row: ResultRow) -> tuple[str, ...]:
@@ -406,7 +405,7 @@ def _summarize_melting(
     doubts: tuple[str, ...] = ()
     if len(values) < len(parts):
         value, joined_sign, doubts = join_values(parts, by_factors=False)
-        if reported is None:
+        if reported is None or (sign is None and joined_sign is not None):
             reported, sign = value, joined_sign
     if not values or sign is not None or doubts:
         shown = {"tm_C": reported, "qualifier": sign, "tm_doubts": doubts}
