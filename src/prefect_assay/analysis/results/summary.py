@@ -338,7 +338,7 @@ def _read_stated_kd(
         values = {"kd_M": 10**mean.value, "replicates_averaged": mean.count, "doubts": doubts}
         return {**values, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, mean
     kd = _take_positive(row.kd_M) or _read_apparent(row)
-    if measured:  # some are limits, and not most of them
+    if measured:  # some are limits, and no limit holds for most
         limit_doubts: tuple[str, ...] = (
             f"{len(measured) - len(exact)} of {len(measured)} replicates are limits, so there is no mean over all",
         )
