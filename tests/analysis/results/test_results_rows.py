@@ -515,6 +515,8 @@ def test_a_call_in_another_field_of_public_tables_counts(fields):
         {"comment": "does not bind"},
         {"binding": "true", "is_binder": False},
         {"binding": "true", "outcome": "non_binder"},
+        {"binding": "true", "binding_strength": "none"},
+        {"binding": "false", "binding_strength": "strong"},
         {"binding_strength": "feeble"},
         {"expression": "so-so"},
     ],

@@ -223,6 +223,9 @@ class RecordReader:
             taken.update(used)
             if call.unread is not None:
                 problems.append(Problem(name, f"{call.unread[:60]!a}, which is not a known word for a call"))
+        if _contradict_each_other(stated["binding"], stated["binding_strength"]):
+            both = f"{_show(columns['binding'])} and binding_strength {_show(columns['binding_strength'])}"
+            problems.append(Problem("binding", f"{both}, which contradict each other"))
         is_measured = any(columns[quantity.column] is not None for quantity in assay.measured) or any(
             _holds_value(name, record.get(name)) for name in list_other_fields(kind)
         )
@@ -283,7 +286,7 @@ def decide_outcome(
     """The outcome of one record by its calls and by whether it holds a measurement of its type.
 
     A negative call overrides a number: where all replicates were called, a fitted K_D of a non-binder is an artefact of the fit.
-    A call in unknown words makes the outcome unknown.
+    A call in unknown words makes the outcome unknown, and so do calls that contradict each other.
     """
     binding, strength, expression = (calls[name] for name in ("binding", "binding_strength", "expression"))
     binds = binding.call is Call.BINDS
@@ -292,9 +295,9 @@ def decide_outcome(
         outcome = Outcome.NO_EXPRESSION
     elif is_in_progress or binding.call is Call.IN_PROGRESS:
         outcome = Outcome.PENDING
-    elif binding.unread is not None:
+    elif binding.unread is not None or _contradict_each_other(binding, strength):
         outcome = Outcome.UNKNOWN
-    elif binding.call is Call.DOES_NOT_BIND or (strength.call is Call.DOES_NOT_BIND and not binds):
+    elif Call.DOES_NOT_BIND in {binding.call, strength.call}:
         outcome = Outcome.NO_BINDING
     elif not binds and (strength.unread is not None or expression.unread is not None):
         outcome = Outcome.UNKNOWN
@@ -303,6 +306,11 @@ def decide_outcome(
     elif binds or strength.call is Call.BINDS:
         outcome = Outcome.BINDING
     return outcome
+
+
+def _contradict_each_other(binding: ReadCall, strength: ReadCall) -> bool:
+    """Whether one call says that a design binds, and the other one that it does not."""
+    return {binding.call, strength.call} == {Call.BINDS, Call.DOES_NOT_BIND}
 
 
 def read_recorded_quantity(
