@@ -888,3 +888,49 @@ def test_the_number_of_a_refused_measurement_is_no_hit(kind, fields, objective):
 def test_a_concentration_that_the_assay_does_not_measure_stays():
     (design,) = summarize(read_rows([result({"sequence_name": "d1", "concentration_value": 50.0})]))
     assert (design.outcome, design.concentration_nM) == (Outcome.UNKNOWN, 50.0)
+
+
+@pytest.mark.parametrize(
+    "replicates", [[1e-9, 2e-9], {"1": {"kd": 1e-9}}, "see the package", [{"kd": 1e-9}, 7]]
+)
+def test_replicates_that_are_not_objects_have_a_line_and_are_kept(replicates):
+    made = result({"sequence_name": "d1", "binding": "true", "replicates": replicates})
+    (line,) = list_unread_values([made])
+    assert line.startswith("replicates in result r-1 is ")
+    kept = json.loads(read_rows([made])[0].extra)["unread_replicates"]
+    assert kept == ([7] if isinstance(replicates, list) and 7 in replicates else replicates)
+    assert list_unread_values([Result.model_validate_json(made.model_dump_json())]) == (line,)
+    assert list_unread_values([result({"sequence_name": "d1", "binding": "true", "replicates": []})]) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("fluorescence", {"intensity_mean": "1200"}),
+        ("enzyme_activity", {"kcat": "about 5"}),
+        ("affinity", {"kd_mean": 1e-9, "kd_log_std": "0.1"}),
+    ],
+)
+def test_a_text_in_place_of_a_number_without_a_column_has_a_line(kind, fields):
+    (line,) = list_unread_values([result({"sequence_name": "d1", **fields}, result_type=kind)])
+    name, value = list(fields.items())[-1]
+    assert line.startswith(f"{name} in result r-1 is {value!r}, which is a text and not a number")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "names"),
+    [
+        ("affinity", {"pkd": 8.1}, "'pkd'"),
+        ("affinity", {"expression": "high", "KD": 1e-9, "kd_nM": 1}, "'KD', 'kd_nM'"),
+        ("affinity", {"replicates": [{"replicate": 1, "KD": 1e-9}, {"replicate": 2, "KD": 2e-9}]}, "'KD'"),
+        ("new_type", {"shape": {"alpha": 1.5}}, "'shape'"),
+        ("affinity", {"binding": "unknown", "plate": 7}, None),
+        ("affinity", {"replicates": [{"kd": 1e-9}], "plate": 7}, None),
+        ("affinity", {"kd_units": "M", "kd_mean": None, "fit_quality": "poor"}, None),
+        ("thermostability", {"tm": None, "initial_330nm": 3.2, "onset_pts_for_ratio": [55.0]}, None),
+    ],
+)
+def test_an_entry_without_a_value_and_a_call_says_which_fields_are_not_read(kind, fields, names):
+    lines = list_unread_values([result({"sequence_name": "d1", **fields}, result_type=kind)])
+    assert len(lines) == (names is not None)
+    assert all(f"is without a value or a call in a known field, and has {names} (1 row)" in x for x in lines)

@@ -39,6 +39,7 @@ from prefect_assay.service.assays import (
 )
 from prefect_assay.service.models.result import Replicate, Result, ResultEntry
 from prefect_assay.service.models.vocabulary import snake_case
+from prefect_assay.service.words import listed
 
 
 class AssayFields(NamedTuple):
@@ -58,6 +59,7 @@ FACTOR_BETWEEN_RATES_AND_KD: Final = 3.0
 """K_D and k_off / k_on that differ by more get a doubt."""
 
 _EMPTY: Final = frozenset({"", "null", "none", "na", "n/a", "nan"})
+_FIELDS_SHOWN: Final = 6  # of an entry that is not read
 _SAME_SHOWN: Final = 0.05  # a value and its display, which is rounded
 _SAME_VALUE: Final = 0.01
 # Fields next to a number that say nothing on whether it is exact.
@@ -108,6 +110,14 @@ _NEGATIVE_CALLS: Final = frozenset({Call.DOES_NOT_BIND, Call.NO_EXPRESSION})
 
 
 _SAY_NO_LIMIT: Final = _NOT_NUMBERS | _ALL_CALL_FIELDS
+# Fields of known shapes that describe a measurement and have no outcome, and how the names of others end.
+_SAY_NO_OUTCOME: Final = (
+    _SAY_NO_LIMIT
+    | {"state", "method", "binding_model", "fit_quality", "confidence", "rmse_max_signal_pct", "performance"}
+    | {"place", "positive_control", "data_source", "bli_result_id", "initial_330nm", "onset", "active"}
+    | {"onset_pts_for_ratio", "inflection_pts_for_ratio", "unread_replicates"}
+)
+_ENDS_WITHOUT_OUTCOME: Final = ("unit", "units", "_std", "_method", "_display")
 _APPARENT_FIELDS: Final = frozenset({"value", "ci_low", "ci_high"})
 
 
@@ -244,6 +254,25 @@ class RecordReader:
             any(call.call not in {Call.NOT_STATED, Call.EXPRESSES} for call in stated.values()),
         )
 
+    def list_problems(self, result: Result, entry: ResultEntry) -> Iterator[Problem]:
+        """The problems of an entry and of its replicates; without any, the fields of one that has no value and no call."""
+        kind = name_assay_type(result, entry)
+        readings = [self.read(result, entry, part) for part in parts_of(entry)]
+        records = [self.find_places(result, entry, part)[0] for part in parts_of(entry)]
+        problems = [problem for reading in readings for problem in reading.problems]
+        problems += [problem for record in records for problem in _list_odd_fields(kind, record)]
+        yield from problems
+        if problems or any(one.outcome is not Outcome.UNKNOWN or one.is_called for one in readings):
+            return
+        names = dict.fromkeys(
+            name
+            for record, reading in zip(records, readings, strict=True)
+            for name in _list_unread_fields(record, reading.taken)
+        )
+        if names:
+            shown = listed([_show(name) for name in names], _FIELDS_SHOWN)
+            yield Problem("an entry", f"without a value or a call in a known field, and has {shown}")
+
     def _read_quantity(
         self,
         kind: QuantityKind,
@@ -271,6 +300,26 @@ class RecordReader:
             if not 1 / FACTOR_BETWEEN_RATES_AND_KD <= ratio <= FACTOR_BETWEEN_RATES_AND_KD:
                 doubts.append(f"k_off / k_on is {koff / kon:.3g} M, and K_D is {kd:.3g} M")
         return tuple(doubts)
+
+
+def _list_odd_fields(kind: str, record: Mapping[str, Any]) -> Iterator[Problem]:
+    """The fields without a quantity of their own that have a text in place of a number, or no objects as replicates."""
+    for name in (*list_other_fields(kind), "kd_log_std"):
+        value = record.get(name)
+        if isinstance(value, str) and not is_empty(value) and not _holds_value(name, value):
+            yield Problem(name, f"{_show(value)}, which is a text and not a number")
+    if not is_empty(unread := record.get("unread_replicates")):
+        yield Problem("replicates", f"{_show(unread)}, which is not a list of objects")
+
+
+def _list_unread_fields(record: Mapping[str, Any], taken: frozenset[str]) -> Iterator[str]:
+    """The filled fields of a record that may be about its outcome, and that no column has taken."""
+    for name, value in record.items():
+        key = str(snake_case(name))
+        is_described = key in _SAY_NO_OUTCOME or key.endswith(_ENDS_WITHOUT_OUTCOME)
+        is_filled = not is_empty(value) and value is not False and value not in ([], {}, ())
+        if is_filled and name not in taken and not is_described:
+            yield name
 
 
 def _is_measured_by_call(kind: str, calls: Mapping[CallField, ReadCall]) -> bool:

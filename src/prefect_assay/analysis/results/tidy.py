@@ -23,7 +23,6 @@ from prefect_assay.analysis.results.measurements import (
     find_unit,
     list_other_fields,
     name_assay_type,
-    parts_of,
     read_apparent_kd,
 )
 from prefect_assay.analysis.results.quantities import Unread
@@ -92,8 +91,7 @@ def list_unread_values(results: Iterable[Result], mapping: ResultMapping | None 
         (result.id, problem)
         for result in results
         for entry in result.summary
-        for part in parts_of(entry)
-        for problem in reader.read(result, entry, part).problems
+        for problem in reader.list_problems(result, entry)
     )
     return tuple(
         f"{what} in result {result_id} is {reason} ({many(count, 'row')}): it is not read, and the column extra has it as it came"
