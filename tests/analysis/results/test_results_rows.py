@@ -513,6 +513,7 @@ def test_a_call_in_another_field_of_public_tables_counts(fields):
         {"hit": False},
         {"classification": "non-binder"},
         {"comment": "does not bind"},
+        {"Binding": "non-binder"},
         {"binding": "true", "is_binder": False},
         {"binding": "true", "outcome": "non_binder"},
         {"binding": "true", "binding_strength": "none"},
@@ -528,6 +529,15 @@ def test_a_call_that_is_unclear_makes_the_outcome_unknown_and_is_quoted(fields):
     assert [is_hit(design) for design in summarize(rows)] == [None]
     (line,) = list_unread_values([made])
     assert str(next(reversed(fields.values()))) in line
+
+
+@pytest.mark.parametrize(
+    "named", [{"sequence_name": "non-binder"}, {"name": "No Binder"}, {"sequence_id": "does not bind"}]
+)
+def test_a_design_may_be_called_like_a_negative_call(named):
+    made = result({"kd_mean": 4.2e-9, **named})
+    assert [row.outcome for row in read_rows([made])] == [Outcome.MEASURED]
+    assert list_unread_values([made]) == ()
 
 
 def test_the_calls_of_a_public_showcase():

@@ -548,8 +548,10 @@ def _read_call(name: CallField, record: Mapping[str, Any]) -> tuple[ReadCall, st
     reads = [read_call(record[one], name) for one in used]
     if name == "binding":
         for other, value in record.items():
-            is_negative = other not in _ALL_CALL_FIELDS and is_negative_phrase(value)
-            if not is_negative and snake_case(other) in _CALL_LIKE and not _says_nothing(value):
+            key = snake_case(other)
+            may_call = other not in _ALL_CALL_FIELDS and key not in _NOT_NUMBERS
+            is_negative = may_call and is_negative_phrase(value)
+            if not is_negative and key in _CALL_LIKE and not _says_nothing(value):
                 is_negative = read_call(value, name).call is not Call.BINDS
             if is_negative and not (reads and reads[0].call in _NEGATIVE_CALLS):
                 reads.insert(0, ReadCall(Call.UNKNOWN, f"{other}: {value}"))
