@@ -89,6 +89,22 @@ def test_a_value_beyond_the_concentrations_is_not_counted_among_those_that_agree
     assert ("Next", f"b: {advice}") in lines
 
 
+@pytest.mark.parametrize(
+    ("fields", "is_of_curves"),
+    [
+        ({"verdict": "review", "reported_kd_M": 2e-10}, True),
+        ({"verdict": "review", "reported_kd_M": 1e-9, "reported_qualifier": "<"}, False),
+        ({"reported_kd_M": 1e-9, "reported_qualifier": "<"}, False),
+        ({}, False),
+    ],
+)
+def test_only_a_limit_of_the_curves_is_explained_by_them(archive, store, fields, is_of_curves):
+    (design,) = designs(a="MKV")
+    limit = design.model_copy(update={"qualifier": "<", **fields})
+    lines = summarize_decision(collect_contents(store, "", CAMPAIGN), [limit], Scatters()).lines
+    assert any("its curves do not bound" in line for _, line in lines) is is_of_curves
+
+
 def test_a_pending_campaign_says_what_is_under_way(archive, store):
     for folder in (archive / CAMPAIGN).glob("LAB*"):
         shutil.rmtree(folder)
