@@ -272,6 +272,15 @@ def test_a_limit_has_a_color_only_where_all_its_values_have_it(kd, qualifier, co
     assert fill(drawn, drawn.word(format_value(design)).x) == color
 
 
+@pytest.mark.parametrize("changed", [{"result_id": "r-2"}, {"extra": '{"one_of_targets": "HER2"}'}])
+def test_replicates_of_a_result_that_a_later_one_replaces_are_not_drawn(changed):
+    (mean,) = rows("a", 1e-8)
+    first = [mean.model_copy(update={"level": Level.SUMMARY}), *rows("a", 1e-8, 2e-8)]
+    later = [row.model_copy(update=changed) for row in first]
+    drawn = Figure(draw_ranked_affinities([summary("a", 1e-8)], [*first, *later]))
+    assert len(below_legend(drawn, drawn.marked(PAPER))) == 2
+
+
 def test_a_replicate_is_drawn_as_what_it_is_counted_as():
     exact, limit, refused = rows("a", 1e-8, 1e-9, 5e-6)
     measured = [

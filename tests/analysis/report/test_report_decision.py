@@ -10,11 +10,14 @@ import pytest
 
 from prefect_assay.analysis.report.contents import collect_contents
 from prefect_assay.analysis.report.decision import summarize_decision
+from prefect_assay.analysis.report.details import list_conditions
 from prefect_assay.analysis.report.documents import make_report
 from prefect_assay.analysis.report.sequences import list_changes, sequences_of
 from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.row import Level
 from prefect_assay.analysis.results.summary import Scatters
 from prefect_assay.archive import LocalStore
+from support.reporting.campaigns import rows
 
 CAMPAIGN = "round-1"
 
@@ -86,6 +89,22 @@ def test_a_value_beyond_the_concentrations_is_not_counted_among_those_that_agree
     assert ("Next", f"b: {advice}") in lines
 
 
+@pytest.mark.parametrize(
+    ("fields", "is_of_curves"),
+    [
+        ({"verdict": "review", "reported_kd_M": 2e-10}, True),
+        ({"verdict": "review", "reported_kd_M": 1e-9, "reported_qualifier": "<"}, False),
+        ({"reported_kd_M": 1e-9, "reported_qualifier": "<"}, False),
+        ({}, False),
+    ],
+)
+def test_only_a_limit_of_the_curves_is_explained_by_them(archive, store, fields, is_of_curves):
+    (design,) = designs(a="MKV")
+    limit = design.model_copy(update={"qualifier": "<", **fields})
+    lines = summarize_decision(collect_contents(store, "", CAMPAIGN), [limit], Scatters()).lines
+    assert any("its curves do not bound" in line for _, line in lines) is is_of_curves
+
+
 def test_a_pending_campaign_says_what_is_under_way(archive, store):
     for folder in (archive / CAMPAIGN).glob("LAB*"):
         shutil.rmtree(folder)
@@ -113,3 +132,12 @@ def test_a_report_says_how_it_was_measured_and_has_its_tables_inside(lab_archive
     assert book.sheetnames == ["designs", "replicates"]
     assert [row[0].value for row in book["designs"].iter_rows(min_row=2)] == [d.name for d in made.summaries]
     assert book["replicates"].max_row == len(made.contents.rows) + 1
+
+
+def test_the_replicates_of_a_replaced_result_are_none_of_how_it_was_measured(archive, store):
+    first = collect_contents(store, "", CAMPAIGN).experiments[0]
+    (mean,) = rows("a", 1e-8)
+    once = [mean.model_copy(update={"level": Level.SUMMARY}), *rows("a", 1e-8, 2e-8, 3e-8)]
+    again = [row.model_copy(update={"result_id": "r-2"}) for row in once[:-1]]
+    experiment = first.model_copy(update={"rows": (*once, *again, *rows("b", 1e-9, 2e-9))})
+    assert list_conditions(experiment, ())[0] == ("Replicates", "2 per design")

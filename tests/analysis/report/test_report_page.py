@@ -24,7 +24,7 @@ from prefect_assay.analysis.results import is_hit
 from prefect_assay.archive import LocalStore, read_latest, verify_versions
 from prefect_assay.orders.ledger import check_orders
 from prefect_assay.service.models.answer_json import is_open_link
-from support.reporting.campaigns import summary
+from support.reporting.campaigns import melt, summary
 
 CAMPAIGN = "round-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -150,6 +150,21 @@ def test_an_invoice_over_nothing_has_a_price_per_design(made):
 def test_only_a_long_decimal_number_of_the_designer_is_rounded(value, shown):
     designs = [summary(name, 1e-8, attributes={"x": text}) for name, text in (("a", value), ("b", "other"))]
     assert [cells[-1] for _, cells in details_table(designs, ()).lines] == [shown, "other"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"tm_C": 95.0, "qualifier": ">"}, "T m > 95.0 °C"),
+        ({"tm_C": 61.0}, "T m 61.0 °C"),
+        ({"kd": 1e-9, "tm_C": 61.0, "qualifier": "<"}, "K D < 1.00 nM"),
+    ],
+)
+def test_a_limit_keeps_its_sign_in_the_heading_of_its_curves(made, fields, shown):
+    design = summary("d", outcome="measured", **fields)
+    curve = figures.CurveFigure(experiment_code="EX-1", result_id="r", fit=melt("d").melting, svg=None)
+    body = render_page(made.contents, (design,), figures.CampaignFigures(), (curve,), (), Decision(lines=()))
+    assert f"measured {shown} 1 replicate, EX-1" in Page(body).text
 
 
 def test_predicted_chances_are_shown_beside_what_hit(made):

@@ -69,3 +69,30 @@ def test_designs_are_the_same_by_residues_or_else_by_name():
         "2 of 2",
         "1 of 1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "ratios"),
+    [
+        ([("EGFR", 1e-9), ("HER2", 1e-6)], ("HER2", 2e-6), {"HER2": 2.0}),
+        ([("HER2", 1e-6), ("EGFR", 1e-9)], ("her2 ", 2e-6), {"HER2": 2.0}),
+        ([("EGFR", 1e-9)], ("HER2", 1e-6), {}),
+        ([(None, 1e-9)], ("HER2", 2e-9), {None: 2.0}),
+    ],
+)
+def test_values_of_different_targets_are_not_compared(first, later, ratios):
+    tables = {
+        "a": [design("a", target=target, kd_M=kd) for target, kd in first],
+        "b": [design("b", target=later[0], kd_M=later[1])],
+    }
+    common = compare_campaigns(tables).common
+    assert {one.first.target: one.changes[0].kd_ratio for one in common} == ratios
+
+
+def test_a_melting_temperature_is_compared_with_that_of_its_own_assay():
+    tables = {
+        "a": [design("a", kd_M=1e-9), design("a", tm_C=60.0, result_type="thermostability")],
+        "b": [design("b", tm_C=65.0, result_type="thermostability")],
+    }
+    (compared,) = compare_campaigns(tables).common
+    assert (compared.first.tm_C, compared.changes[0].words) == (60.0, "+5.0 °C")

@@ -138,6 +138,15 @@ def test_a_design_is_not_matched_a_second_time_by_its_residues():
     assert len(all_of_it.nameless) == 1
 
 
+@pytest.mark.parametrize("shown", [{"sequence": {"aa_string": "MKTAYIAKQR"}}, {"sequence_id": "s-1"}])
+def test_all_entries_that_show_a_design_alike_are_its_replicates(shown):
+    entries = [{"name": f"run {n}", "kd_mean": kd, **shown} for n, kd in enumerate((1e-9, 2e-9, 4e-9))]
+    names_by_place, matched = designs(result(*entries), ids={"s-1": "D0"})
+    assert names_by_place == {(0, n): "D0" for n in range(3)}
+    (design,) = summarize(read_rows([result(*entries)], matched=matched))
+    assert (design.kd_M, design.replicates) == (pytest.approx(2e-9), 3)
+
+
 def test_two_proteins_never_share_a_row():
     """Without names, a result per design: 1 nM and 2 uM of two proteins are not one design."""
     nameless = [result({"kd_mean": 1e-9}, name="r-1"), result({"kd_mean": 2e-6}, name="r-2")]

@@ -214,3 +214,34 @@ def test_rows_of_several_sources_say_each_theirs_and_those_of_one_do_not():
         in table.notes
     )
     assert "Source" not in make_ranked_table(rows[:1]).titles
+
+
+EXPRESSED = row("b", concentration_nM=20.0, result_type="expression")
+
+
+@pytest.mark.parametrize(
+    ("rows", "title", "values"),
+    [
+        (
+            [row("a", koff_per_s=0.02, concentration_nM=900.0), row("b", kd_M=1e-7)],
+            "K_D",
+            ["100 nM", "measured"],
+        ),
+        ([row("a", kd_M=1e-7), EXPRESSED], "Result", ["100 nM", "20.0 nM expressed"]),
+        (
+            [row("a", tm_C=61.0, result_type="thermostability"), EXPRESSED],
+            "Result",
+            ["61.0 °C", "20.0 nM expressed"],
+        ),
+        ([EXPRESSED], "Concentration", ["20.0 nM"]),
+    ],
+)
+def test_a_concentration_is_never_shown_as_an_affinity(rows, title, values):
+    table = make_ranked_table(summarize(rows))
+    assert table.titles[2] == title
+    assert [line.cells[2] for line in table.lines] == values
+
+
+def test_the_best_of_an_affinity_without_k_d_is_not_its_concentration():
+    designs = summarize([row("a", koff_per_s=0.02, concentration_nM=900.0, binding="true")])
+    assert describe_outcomes(designs) == "1 of 1 bind"

@@ -210,6 +210,20 @@ def test_limits_are_never_averaged():
     assert (one(above, "d").qualifier, one(above, "d").kd_M) == (">", 1e-9)
 
 
+@pytest.mark.parametrize(("column", "unit"), [("kd_M", 1e-9), ("tm_C", 1.0)])
+def test_a_design_whose_replicates_are_limits_for_the_most_part_is_a_limit(column, unit):
+    kind = {"result_type": "affinity" if column == "kd_M" else "thermostability"}
+    parts = [(50, ">"), (60, ">"), (40, None)]
+    rows = [
+        row("d", level="replicate", replicate=n, qualifier=sign, **{column: value * unit}, **kind)
+        for n, (value, sign) in enumerate(parts)
+    ]
+    design = one([row("d", **{column: 40 * unit}, **kind), *rows], "d")
+    assert (getattr(design, column), design.qualifier) == (pytest.approx(50 * unit), ">")
+    assert getattr(design, f"reported_{column}") == 40 * unit
+    assert design.doubts == ("2 of 3 replicates are limits, and no part of a mean",)
+
+
 def test_replicates_that_do_not_bind_are_named():
     rows = measured("d", 10, 12, 14, reported=12)
     rows[-1] = rows[-1].model_copy(update={"outcome": Outcome.NO_BINDING})

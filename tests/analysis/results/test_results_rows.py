@@ -1,6 +1,7 @@
 """Tidy rows from result records: null is not zero, failures are told apart, nothing unknown is lost."""
 
 import json
+import math
 import re
 from collections import Counter
 
@@ -140,6 +141,28 @@ def test_a_number_that_no_measurement_gives_in_molar_puts_the_unit_of_all_in_dou
     assert [design.kd_M for design in summarize(rows)] == [0.004, None, None]
     (line,) = list_unread_values([result(odd, other), result(named)])
     assert "K_D in result r-1 is without a unit" in line
+
+
+@pytest.mark.parametrize("value", ["0.5 nM", math.nan])
+def test_a_value_that_is_not_a_number_without_a_unit_says_nothing_on_the_unit_of_others(value):
+    entries = [{"sequence_name": f"d{n}", "kd_mean": one} for n, one in enumerate([value, "4.1e-9"])]
+    assert read_rows([result(*entries)])[1].kd_M == 4.1e-9
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kd_mean": "0.05"},
+        {"kd_mean": "> 0.5"},
+        {"kd_app": 0.05},
+        {"kd_app": "0.05"},
+        {"kd_app": {"value": "0.05"}},
+    ],
+)
+def test_a_text_or_an_apparent_kd_that_cannot_be_in_molar_puts_the_unit_of_all_in_doubt(fields):
+    odd = {"sequence_name": "d1", "binding": "true", **fields}
+    rows = read_rows([result(odd, {"sequence_name": "d2", "kd_mean": 2e-5})])
+    assert [design.kd_M for design in summarize(rows)] == [None, None]
 
 
 def test_an_apparent_kd_has_the_unit_of_its_record():
@@ -490,8 +513,11 @@ def test_a_call_in_another_field_of_public_tables_counts(fields):
         {"hit": False},
         {"classification": "non-binder"},
         {"comment": "does not bind"},
+        {"Binding": "non-binder"},
         {"binding": "true", "is_binder": False},
         {"binding": "true", "outcome": "non_binder"},
+        {"binding": "true", "binding_strength": "none"},
+        {"binding": "false", "binding_strength": "strong"},
         {"binding_strength": "feeble"},
         {"expression": "so-so"},
     ],
@@ -503,6 +529,15 @@ def test_a_call_that_is_unclear_makes_the_outcome_unknown_and_is_quoted(fields):
     assert [is_hit(design) for design in summarize(rows)] == [None]
     (line,) = list_unread_values([made])
     assert str(next(reversed(fields.values()))) in line
+
+
+@pytest.mark.parametrize(
+    "named", [{"sequence_name": "non-binder"}, {"name": "No Binder"}, {"sequence_id": "does not bind"}]
+)
+def test_a_design_may_be_called_like_a_negative_call(named):
+    made = result({"kd_mean": 4.2e-9, **named})
+    assert [row.outcome for row in read_rows([made])] == [Outcome.MEASURED]
+    assert list_unread_values([made]) == ()
 
 
 def test_the_calls_of_a_public_showcase():
@@ -683,6 +718,42 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "replicates", "outcome", "value"),
+    [
+        ("affinity", {}, [{"kd": kd * 1e-9} for kd in (1, 2, 4)], Outcome.MEASURED, 2e-9),
+        ("affinity", {"expression": "high"}, [{"kd": 2e-9}, {"kd": 2e-9}], Outcome.MEASURED, 2e-9),
+        ("affinity", {"binding_strength": "unknown"}, [{"kd": 2e-9}, {"kd": 2e-9}], Outcome.UNKNOWN, None),
+        ("affinity", {}, [{"binding": "false"}, {"binding": "false"}], Outcome.NO_BINDING, None),
+        ("affinity", {}, [{"kon": None}, {"kd": None}], Outcome.UNKNOWN, None),
+        ("thermostability", {}, [{"tm": 61.0}, {"tm": 62.0}], Outcome.MEASURED, 61.5),
+    ],
+)
+def test_an_entry_without_value_and_call_has_those_of_its_replicates(
+    kind, fields, replicates, outcome, value
+):
+    entry = {"sequence_name": "d1", "concentration_value": 50.0, "replicates": replicates, **fields}
+    rows = read_rows([result(entry, result_type=kind)])
+    (design,) = summarize(rows)
+    assert (rows[0].outcome, design.outcome, design.replicates) == (outcome, outcome, len(replicates))
+    assert (design.kd_M or design.tm_C) == pytest.approx(value)
+    assert design.expression == fields.get("expression")
+    if kind == "affinity" and outcome is not Outcome.NO_BINDING:
+        assert rows[0].concentration_nM == 50.0
+
+
+@pytest.mark.parametrize("replicate", [{"fit_quality": "good"}, {"binding": "true"}])
+def test_replicates_without_a_value_leave_that_of_their_entry(replicate):
+    entries = [
+        {"sequence_name": "d1", "kd_mean": kd, "binding": "true", "replicates": [replicate]}
+        for kd in (1e-9, 4e-9)
+    ]
+    for listed, kd in ((entries[:1], 1e-9), (entries, 2e-9)):
+        rows = read_rows([result(*listed)])
+        (design,) = summarize(rows)
+        assert (rows[0].outcome, design.kd_M) == (Outcome.MEASURED, pytest.approx(kd))
+
+
 @pytest.mark.parametrize("are_listed", [False, True])
 @pytest.mark.parametrize("targets", [("A", "B"), ({"name": "A"}, {"name": "B"}), ("A", None)])
 def test_replicates_against_two_targets_are_no_replicates_of_one_another(are_listed, targets):
@@ -794,3 +865,82 @@ def test_a_number_beside_an_unknown_word_is_in_its_column_and_in_no_summary(kind
     assert getattr(rows[0], column) == 61.5
     (design,) = summarize(rows)
     assert (design.outcome, getattr(design, column)) == (Outcome.UNKNOWN, None)
+
+
+def melts(*values, **fields):
+    return {"tm": 60.5, "replicates": [{"replicate": n, **one} for n, one in enumerate(values, 1)], **fields}
+
+
+@pytest.mark.parametrize("refusal", [{"call": "failed QC"}, {"expression": "none"}])
+def test_a_melting_temperature_of_a_refused_replicate_is_no_part_of_the_mean(refusal):
+    entry = {"sequence_name": "d1", **melts({"tm": 60}, {"tm": 61}, {"tm": 20, **refusal})}
+    rows = read_rows([result(entry, result_type="thermostability")])
+    (design,) = summarize(rows)
+    assert (design.tm_C, rows[-1].tm_C) == (60.5, 20)
+    assert pool_scatters(rows).tm_C.variance == 0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "objective"),
+    [
+        ("thermostability", {"tm": 90.0}, Objective.MELTING),
+        ("thermostability", melts({"tm": 90.0}, {"tm": 91.0}), Objective.MELTING),
+        ("expression", {"concentration_value": 900.0}, Objective.EXPRESSION),
+    ],
+)
+def test_the_number_of_a_refused_measurement_is_no_hit(kind, fields, objective):
+    rows = read_rows([result({"sequence_name": "d1", "outcome": "failed QC", **fields}, result_type=kind)])
+    (design,) = summarize(rows)
+    assert (design.outcome, design.tm_C, design.concentration_nM) == (Outcome.UNKNOWN, None, None)
+    assert is_hit(design, objective) is None
+
+
+def test_a_concentration_that_the_assay_does_not_measure_stays():
+    (design,) = summarize(read_rows([result({"sequence_name": "d1", "concentration_value": 50.0})]))
+    assert (design.outcome, design.concentration_nM) == (Outcome.UNKNOWN, 50.0)
+
+
+@pytest.mark.parametrize(
+    "replicates", [[1e-9, 2e-9], {"1": {"kd": 1e-9}}, "see the package", [{"kd": 1e-9}, 7]]
+)
+def test_replicates_that_are_not_objects_have_a_line_and_are_kept(replicates):
+    made = result({"sequence_name": "d1", "binding": "true", "replicates": replicates})
+    (line,) = list_unread_values([made])
+    assert line.startswith("replicates in result r-1 is ")
+    kept = json.loads(read_rows([made])[0].extra)["unread_replicates"]
+    assert kept == ([7] if isinstance(replicates, list) and 7 in replicates else replicates)
+    assert list_unread_values([Result.model_validate_json(made.model_dump_json())]) == (line,)
+    assert list_unread_values([result({"sequence_name": "d1", "binding": "true", "replicates": []})]) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("fluorescence", {"intensity_mean": "1200"}),
+        ("enzyme_activity", {"kcat": "about 5"}),
+        ("affinity", {"kd_mean": 1e-9, "kd_log_std": "0.1"}),
+    ],
+)
+def test_a_text_in_place_of_a_number_without_a_column_has_a_line(kind, fields):
+    (line,) = list_unread_values([result({"sequence_name": "d1", **fields}, result_type=kind)])
+    name, value = list(fields.items())[-1]
+    assert line.startswith(f"{name} in result r-1 is {value!r}, which is a text and not a number")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "names"),
+    [
+        ("affinity", {"pkd": 8.1}, "'pkd'"),
+        ("affinity", {"expression": "high", "KD": 1e-9, "kd_nM": 1}, "'KD', 'kd_nM'"),
+        ("affinity", {"replicates": [{"replicate": 1, "KD": 1e-9}, {"replicate": 2, "KD": 2e-9}]}, "'KD'"),
+        ("new_type", {"shape": {"alpha": 1.5}}, "'shape'"),
+        ("affinity", {"binding": "unknown", "plate": 7}, None),
+        ("affinity", {"replicates": [{"kd": 1e-9}], "plate": 7}, None),
+        ("affinity", {"kd_units": "M", "kd_mean": None, "fit_quality": "poor"}, None),
+        ("thermostability", {"tm": None, "initial_330nm": 3.2, "onset_pts_for_ratio": [55.0]}, None),
+    ],
+)
+def test_an_entry_without_a_value_and_a_call_says_which_fields_are_not_read(kind, fields, names):
+    lines = list_unread_values([result({"sequence_name": "d1", **fields}, result_type=kind)])
+    assert len(lines) == (names is not None)
+    assert all(f"is without a value or a call in a known field, and has {names} (1 row)" in x for x in lines)

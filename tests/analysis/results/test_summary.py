@@ -303,3 +303,12 @@ def test_a_limit_of_the_concentration_is_none_of_the_melting_temperature():
     )
     assert format_value(design) == "61.0 °C"
     assert design.concentration_nM is None
+
+
+@pytest.mark.parametrize("parts", [(), (94.0, 95.0)])
+def test_a_limit_of_the_melting_temperature_beside_a_k_d_is_left_out(parts):
+    melts = {"result_type": "thermostability", "qualifier": ">", "result_id": "melt"}
+    replicas = [row("d1", level="replicate", replicate=n, tm_C=tm, **melts) for n, tm in enumerate(parts)]
+    (design,) = summarize([row("d1", kd_M=1e-8), row("d1", tm_C=None if parts else 95.0, **melts), *replicas])
+    assert (design.kd_M, design.qualifier, design.tm_C, design.reported_tm_C) == (1e-8, None, None, None)
+    assert get_objective_value(design, Objective.MELTING) is None

@@ -15,7 +15,8 @@ from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS,
 from prefect_assay.analysis.results.interval import list_measured
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED
 from prefect_assay.analysis.results.ranked import list_verdict_parts
-from prefect_assay.analysis.results.row import Level, Outcome, ResultRow
+from prefect_assay.analysis.results.row import Outcome, ResultRow
+from prefect_assay.analysis.results.summary import list_counted_replicates
 from prefect_assay.service.words import many
 
 DESIGN: Final = Marker(color=BLUE)
@@ -125,10 +126,10 @@ def _draw_design(
 
 
 def _collect_replicates(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[_Replicate]]:
-    """The replicates' K_D by experiment and design; a negative call overrides a fitted number."""
+    """The K_D of the replicates that count, by experiment and design; a negative call overrides a fitted number."""
     measured: dict[tuple[str, str], list[_Replicate]] = defaultdict(list)
-    for row in list_measured(rows):
-        if row.level is Level.REPLICATE and row.kd_M:
+    for row in list_measured(list_counted_replicates(rows)):
+        if row.kd_M:
             measured[row.experiment_code, row.name].append((row.kd_M, row.qualifier))
     return measured
 

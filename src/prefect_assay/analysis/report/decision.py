@@ -70,7 +70,8 @@ def _describe_result(designs: Sequence[DesignSummary]) -> Iterator[str]:
     if not has_number(best):
         return
     detail = [part for part in (format_interval(best), format_verdict_and_doubt(best)) if part]
-    if best.qualifier == "<" and best.kd_M is not None:
+    is_of_laboratory = (best.reported_qualifier, best.reported_kd_M) == ("<", best.kd_M)
+    if best.qualifier == "<" and best.kd_M is not None and best.verdict and not is_of_laboratory:
         detail.append("its curves do not bound the value from below, so it is a limit")
     if detail:
         yield f"{best.name}: {format_best(best)} ({'; '.join(detail)})."

@@ -12,7 +12,8 @@ from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.report.figures import CurveFigure
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
 from prefect_assay.analysis.results.formats import EMPTY, format_molar, format_rate
-from prefect_assay.analysis.results.row import COLUMNS, Level
+from prefect_assay.analysis.results.row import COLUMNS
+from prefect_assay.analysis.results.summary import list_counted_replicates
 from prefect_assay.analysis.results.tables import list_summary_lines, write_summary_csv
 from prefect_assay.analysis.results.workbook import XLSX, write_workbook
 from prefect_assay.archive.layout import safe_name
@@ -60,9 +61,7 @@ def list_conditions(
     experiment: ReportedExperiment, curves: Iterable[CurveFigure]
 ) -> tuple[tuple[str, str], ...]:
     """How an experiment was measured, as its results and raw curves show it; what was ordered, while they do not."""
-    counts = Counter(
-        (row.name, row.result_id) for row in experiment.rows if row.level is Level.REPLICATE
-    ).values()
+    counts = Counter((row.name, row.result_id) for row in list_counted_replicates(experiment.rows)).values()
     ordered = experiment.spec.n_replicates if experiment.spec else None
     if counts:
         few, many = min(counts), max(counts)

@@ -14,7 +14,7 @@ from prefect_assay.analysis.report.details import details_table, list_conditions
 from prefect_assay.analysis.report.figures import SENSORGRAMS_MAX, CampaignFigures, CurveFigure
 from prefect_assay.analysis.report.sequences import sequences_of
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
-from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS
+from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS, format_quantity
 from prefect_assay.analysis.results.hits import count_hits
 from prefect_assay.analysis.results.ranked import (
     GROUPS,
@@ -82,6 +82,8 @@ def render_page(
         details=details_table(designs, tuple(figures.predicted)),
         decision=decision,
         simulated=words.simulated_line(designs),
+        find_main_quantity=find_main_quantity,
+        format_quantity=format_quantity,
         verdict_parts=list_verdict_parts,
         replicate_parts=list_replicate_parts,
         sequences=sequences_of(

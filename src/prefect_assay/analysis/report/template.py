@@ -9,7 +9,6 @@ from markupsafe import Markup, escape
 from prefect_assay.analysis.report import words
 from prefect_assay.analysis.results.formats import (
     CONSTANT,
-    format_molar,
     format_molar_estimate,
     format_rate_estimate,
 )
@@ -40,11 +39,9 @@ _ENVIRONMENT: Final = Environment(
     finalize=_clean_value,
 )
 _ENVIRONMENT.filters |= {
-    "celsius": words.format_celsius,
     "day": words.format_day,
     "melting": words.format_melting,
     "usd": usd,
-    "molar": format_molar,
     "estimate": format_molar_estimate,
     "rate": format_rate_estimate,
     "slug": _make_slug,

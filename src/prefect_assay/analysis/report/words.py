@@ -107,11 +107,6 @@ def simulated_line(designs: Sequence[DesignSummary]) -> str:
     return f"A local lab has answered{which} in place of the service.{means}"
 
 
-def format_celsius(value: float | None) -> str:
-    """`61.4 °C`; a dash for None."""
-    return EMPTY if value is None else f"{value:.1f} °C"
-
-
 def format_melting(value: Estimate | None) -> str:
     """A fitted melting temperature with its interval; a dash for None."""
     return EMPTY if value is None else format_celsius_estimate(value)

@@ -1,6 +1,7 @@
 """Compares campaigns: the designs that they have in common, each value against the first campaign's, and the hit rates. Pure.
 
-Designs are the same by their residues, or by their names where one of them has no residues.
+Designs are the same by their residues, or by their names where one of them has no residues. Values of different targets or
+assay types are not compared.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,10 +11,11 @@ from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.formats import EMPTY, format_fold
 from prefect_assay.analysis.results.hits import Tally, count_hits
 from prefect_assay.analysis.results.ranked import format_interval, format_value
-from prefect_assay.analysis.results.repeats import get_residues
+from prefect_assay.analysis.results.repeats import get_residues, normalize_target
 from prefect_assay.analysis.results.row import HAS_RESULT
 from prefect_assay.analysis.results.tables import format_cell, write_people_csv
 from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import snake_case
 
 _OPPOSITE: Final = {"<": ">", ">": "<"}
 _COLUMNS: Final = (
@@ -112,10 +114,18 @@ def _is_same(design: DesignSummary, row: Mapping[str, DesignSummary], campaign_i
     if campaign_id in row:
         return False
     residues = get_residues(design)
-    return any(
+    return _is_same_measurement(design, row.values()) and any(
         residues == known if residues and (known := get_residues(other)) else design.name == other.name
         for other in row.values()
     )
+
+
+def _is_same_measurement(design: DesignSummary, others: Iterable[DesignSummary]) -> bool:
+    """Whether a design and all others have one target and one assay type, as far as they name them."""
+    compared = (design, *others)
+    targets = {normalize_target(one.target) for one in compared} - {""}
+    kinds = {snake_case(one.result_type) for one in compared} - {""}
+    return len(targets) <= 1 and len(kinds) <= 1
 
 
 def _compute_change(first: DesignSummary, other: DesignSummary) -> Change:

@@ -52,6 +52,7 @@ def match_results(
     matched: dict[Place, ProteinSequence] = {}
     refused: dict[Place, ProteinSequence] = {}
     for step in (designs.named, designs.folded, designs.with_residues, designs.with_id):
+        # An earlier step is surer of its entries; those of one step are replicates of the design.
         taken = {(kinds[place], design.name) for place, design in matched.items()}
         for place, entry in entries.items():
             design = None if place in matched or place in refused else step(entry)
@@ -61,9 +62,8 @@ def match_results(
                 refused[place] = design
                 continue
             by_name = step in (designs.named, designs.folded)
-            if by_name or (kinds[place], design.name) not in taken:  # one to one
+            if by_name or (kinds[place], design.name) not in taken:
                 matched[place] = design
-                taken.add((kinds[place], design.name))
     rest = {place: entry for place, entry in entries.items() if place not in matched}
     names = _name_unmatched(rest, results, {design.name for design in designs.all}, set(refused))
     absent = {design.name for design in designs.all} - {design.name for design in matched.values()}

@@ -19,7 +19,14 @@ from prefect_assay.analysis.results.calls import (
     read_call,
 )
 from prefect_assay.analysis.results.mapping import ResultMapping
-from prefect_assay.analysis.results.quantities import SIGNS, Quantity, Unread, find_unit_factor, read_quantity
+from prefect_assay.analysis.results.quantities import (
+    SIGNS,
+    Quantity,
+    Unread,
+    find_unit_factor,
+    read_quantity,
+    split_value,
+)
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.service.assays import (
     ASSAY_TYPES,
@@ -32,6 +39,7 @@ from prefect_assay.service.assays import (
 )
 from prefect_assay.service.models.result import Replicate, Result, ResultEntry
 from prefect_assay.service.models.vocabulary import snake_case
+from prefect_assay.service.words import listed
 
 
 class AssayFields(NamedTuple):
@@ -51,6 +59,7 @@ FACTOR_BETWEEN_RATES_AND_KD: Final = 3.0
 """K_D and k_off / k_on that differ by more get a doubt."""
 
 _EMPTY: Final = frozenset({"", "null", "none", "na", "n/a", "nan"})
+_FIELDS_SHOWN: Final = 6  # of an entry that is not read
 _SAME_SHOWN: Final = 0.05  # a value and its display, which is rounded
 _SAME_VALUE: Final = 0.01
 # Fields next to a number that say nothing on whether it is exact.
@@ -101,6 +110,14 @@ _NEGATIVE_CALLS: Final = frozenset({Call.DOES_NOT_BIND, Call.NO_EXPRESSION})
 
 
 _SAY_NO_LIMIT: Final = _NOT_NUMBERS | _ALL_CALL_FIELDS
+# Fields of known shapes that describe a measurement and have no outcome, and how the names of others end.
+_SAY_NO_OUTCOME: Final = (
+    _SAY_NO_LIMIT
+    | {"state", "method", "binding_model", "fit_quality", "confidence", "rmse_max_signal_pct", "performance"}
+    | {"place", "positive_control", "data_source", "bli_result_id", "initial_330nm", "onset", "active"}
+    | {"onset_pts_for_ratio", "inflection_pts_for_ratio", "unread_replicates"}
+)
+_ENDS_WITHOUT_OUTCOME: Final = ("unit", "units", "_std", "_method", "_display")
 _APPARENT_FIELDS: Final = frozenset({"value", "ci_low", "ci_high"})
 
 
@@ -120,7 +137,7 @@ class RecordReading:
     taken: frozenset[str]
     problems: tuple[Problem, ...] = ()
     doubts: tuple[str, ...] = ()
-    is_called: bool = False  # has a call of its own
+    is_called: bool = False  # has a call of its own; that a design expresses decides nothing else
 
 
 @dataclass(frozen=True)
@@ -216,6 +233,9 @@ class RecordReader:
             taken.update(used)
             if call.unread is not None:
                 problems.append(Problem(name, f"{call.unread[:60]!a}, which is not a known word for a call"))
+        if _contradict_each_other(stated["binding"], stated["binding_strength"]):
+            both = f"{_show(columns['binding'])} and binding_strength {_show(columns['binding_strength'])}"
+            problems.append(Problem("binding", f"{both}, which contradict each other"))
         is_measured = any(columns[quantity.column] is not None for quantity in assay.measured) or any(
             _holds_value(name, record.get(name)) for name in list_other_fields(kind)
         )
@@ -231,8 +251,27 @@ class RecordReader:
             frozenset(taken),
             tuple(problems),
             self._find_doubts(columns),
-            any(call.call is not Call.NOT_STATED for call, _, _ in calls.values()),
+            any(call.call not in {Call.NOT_STATED, Call.EXPRESSES} for call in stated.values()),
         )
+
+    def list_problems(self, result: Result, entry: ResultEntry) -> Iterator[Problem]:
+        """The problems of an entry and of its replicates; without any, the fields of one that has no value and no call."""
+        kind = name_assay_type(result, entry)
+        readings = [self.read(result, entry, part) for part in parts_of(entry)]
+        records = [self.find_places(result, entry, part)[0] for part in parts_of(entry)]
+        problems = [problem for reading in readings for problem in reading.problems]
+        problems += [problem for record in records for problem in _list_odd_fields(kind, record)]
+        yield from problems
+        if problems or any(one.outcome is not Outcome.UNKNOWN or one.is_called for one in readings):
+            return
+        names = dict.fromkeys(
+            name
+            for record, reading in zip(records, readings, strict=True)
+            for name in _list_unread_fields(record, reading.taken)
+        )
+        if names:
+            shown = listed([_show(name) for name in names], _FIELDS_SHOWN)
+            yield Problem("an entry", f"without a value or a call in a known field, and has {shown}")
 
     def _read_quantity(
         self,
@@ -263,6 +302,26 @@ class RecordReader:
         return tuple(doubts)
 
 
+def _list_odd_fields(kind: str, record: Mapping[str, Any]) -> Iterator[Problem]:
+    """The fields without a quantity of their own that have a text in place of a number, or no objects as replicates."""
+    for name in (*list_other_fields(kind), "kd_log_std"):
+        value = record.get(name)
+        if isinstance(value, str) and not is_empty(value) and not _holds_value(name, value):
+            yield Problem(name, f"{_show(value)}, which is a text and not a number")
+    if not is_empty(unread := record.get("unread_replicates")):
+        yield Problem("replicates", f"{_show(unread)}, which is not a list of objects")
+
+
+def _list_unread_fields(record: Mapping[str, Any], taken: frozenset[str]) -> Iterator[str]:
+    """The filled fields of a record that may be about its outcome, and that no column has taken."""
+    for name, value in record.items():
+        key = str(snake_case(name))
+        is_described = key in _SAY_NO_OUTCOME or key.endswith(_ENDS_WITHOUT_OUTCOME)
+        is_filled = not is_empty(value) and value is not False and value not in ([], {}, ())
+        if is_filled and name not in taken and not is_described:
+            yield name
+
+
 def _is_measured_by_call(kind: str, calls: Mapping[CallField, ReadCall]) -> bool:
     """Whether a positive call is a measurement of this type, such as `high` of an expression."""
     assay = find_assay_type(kind)
@@ -276,7 +335,7 @@ def decide_outcome(
     """The outcome of one record by its calls and by whether it holds a measurement of its type.
 
     A negative call overrides a number: where all replicates were called, a fitted K_D of a non-binder is an artefact of the fit.
-    A call in unknown words makes the outcome unknown.
+    A call in unknown words makes the outcome unknown, and so do calls that contradict each other.
     """
     binding, strength, expression = (calls[name] for name in ("binding", "binding_strength", "expression"))
     binds = binding.call is Call.BINDS
@@ -285,9 +344,9 @@ def decide_outcome(
         outcome = Outcome.NO_EXPRESSION
     elif is_in_progress or binding.call is Call.IN_PROGRESS:
         outcome = Outcome.PENDING
-    elif binding.unread is not None:
+    elif binding.unread is not None or _contradict_each_other(binding, strength):
         outcome = Outcome.UNKNOWN
-    elif binding.call is Call.DOES_NOT_BIND or (strength.call is Call.DOES_NOT_BIND and not binds):
+    elif Call.DOES_NOT_BIND in {binding.call, strength.call}:
         outcome = Outcome.NO_BINDING
     elif not binds and (strength.unread is not None or expression.unread is not None):
         outcome = Outcome.UNKNOWN
@@ -296,6 +355,11 @@ def decide_outcome(
     elif binds or strength.call is Call.BINDS:
         outcome = Outcome.BINDING
     return outcome
+
+
+def _contradict_each_other(binding: ReadCall, strength: ReadCall) -> bool:
+    """Whether one call says that a design binds, and the other one that it does not."""
+    return {binding.call, strength.call} == {Call.BINDS, Call.DOES_NOT_BIND}
 
 
 def read_recorded_quantity(
@@ -396,11 +460,13 @@ def read_apparent_kd(extra: Mapping[str, Any]) -> float | None:
 
 
 def _list_numbers(kind: QuantityKind, record: Mapping[str, Any]) -> list[float]:
-    """The plain numbers of a kind in a record, the apparent K_D among them."""
+    """The numbers of a kind in a record that have no unit of their own, the apparent K_D among them."""
     values = [record.get(name) for name in kind.fields]
-    if kind is KD and isinstance(apparent := record.get("kd_app"), Mapping):
-        values.append(apparent.get("value"))
-    return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if kind is KD:
+        apparent = record.get("kd_app")
+        values.append(apparent.get("value") if isinstance(apparent, Mapping) else apparent)
+    parts = (split_value(value) for value in values if not is_empty(value))
+    return [number for number, _, unit in parts if number is not None and not unit]
 
 
 def _may_be_in_column_unit(kind: QuantityKind, number: float) -> bool:
@@ -482,8 +548,10 @@ def _read_call(name: CallField, record: Mapping[str, Any]) -> tuple[ReadCall, st
     reads = [read_call(record[one], name) for one in used]
     if name == "binding":
         for other, value in record.items():
-            is_negative = other not in _ALL_CALL_FIELDS and is_negative_phrase(value)
-            if not is_negative and snake_case(other) in _CALL_LIKE and not _says_nothing(value):
+            key = snake_case(other)
+            may_call = other not in _ALL_CALL_FIELDS and key not in _NOT_NUMBERS
+            is_negative = may_call and is_negative_phrase(value)
+            if not is_negative and key in _CALL_LIKE and not _says_nothing(value):
                 is_negative = read_call(value, name).call is not Call.BINDS
             if is_negative and not (reads and reads[0].call in _NEGATIVE_CALLS):
                 reads.insert(0, ReadCall(Call.UNKNOWN, f"{other}: {value}"))

@@ -64,7 +64,7 @@ def read_quantity(
         quantity: the kind of the value.
     """
     text = _shorten(value)
-    number, sign, own_unit = _split(value)
+    number, sign, own_unit = split_value(value)
     word = "" if qualifier is None else str(qualifier).strip()
     factor = find_unit_factor(quantity, own_unit or unit or quantity.shown[0])
     if number is None or not math.isfinite(number):
@@ -88,7 +88,7 @@ def read_quantity(
     return Unread(reason)
 
 
-def _split(value: Any) -> tuple[float | None, str | None, str | None]:
+def split_value(value: Any) -> tuple[float | None, str | None, str | None]:
     """Number, sign and unit of a value; no number where it has none of the known forms."""
     if isinstance(value, bool):
         return None, None, None

@@ -30,7 +30,7 @@ from prefect_assay.analysis.results.hits import count_hits
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
 from prefect_assay.foreign_text import clean_text
-from prefect_assay.service.assays import MAIN_QUANTITIES, find_assay_type
+from prefect_assay.service.assays import CONCENTRATION, QuantityKind, find_assay_type
 from prefect_assay.service.bounds import cut
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.words import listed
@@ -45,6 +45,7 @@ _STAR: Final = " *"
 _CONTROL: Final = "ctl"
 _GIVES_WAY: Final = ("Target", "Fold", "Laboratory")  # in this order, where a name has no room
 _FOLD_MAX: Final = 1000
+_SEVERAL: Final = "Result"  # over values of several quantities
 
 
 class RankedDesign(Model):
@@ -80,8 +81,9 @@ def make_ranked_table(
     """
     shown = designs[:limit]
     several = len({design.campaign_id for design in shown}) > 1
+    value_title, format_cell = _choose_value_column(shown)
     formatters: list[tuple[str, Callable[[DesignSummary], str]]] = [
-        (_find_value_title(shown), format_value),
+        (value_title, format_cell),
         ("95 % interval", format_interval),
         ("Laboratory", format_laboratory_value if _has_differing_laboratory(shown) else lambda _: ""),
         ("Fold", format_design_fold),
@@ -96,7 +98,7 @@ def make_ranked_table(
     columns = {
         title: [cell(design) for design in shown]
         for title, cell in formatters
-        if title not in left and (cell is format_value or any(cell(design) for design in shown))
+        if title not in left and (title == value_title or any(cell(design) for design in shown))
     }
     places = _list_places(designs)[: len(shown)]
     ranks = [_format_rank(place, design) for place, design in zip(places, shown, strict=True)]
@@ -167,7 +169,7 @@ def format_value(design: DesignSummary) -> str:
         )
     if design.outcome is not Outcome.MEASURED:
         return OUTCOME_WORDS[design.outcome]
-    quantity = find_main_quantity(design)
+    quantity = _find_measured_quantity(design)
     if quantity is None:
         return design.expression or OUTCOME_WORDS[design.outcome]
     return format_quantity(getattr(design, quantity.column), quantity, design.qualifier)
@@ -175,7 +177,15 @@ def format_value(design: DesignSummary) -> str:
 
 def has_number(design: DesignSummary) -> bool:
     """Whether the value that the assay ranks by was measured."""
-    return design.outcome is Outcome.MEASURED and find_main_quantity(design) is not None
+    return _find_measured_quantity(design) is not None
+
+
+def _find_measured_quantity(design: DesignSummary) -> QuantityKind | None:
+    """The quantity that the assay ranks by, if it was measured: the concentration of a binder is not its affinity."""
+    quantity = find_main_quantity(design) if design.outcome is Outcome.MEASURED else None
+    assay = find_assay_type(design.result_type)
+    is_beside = quantity is CONCENTRATION and (assay is None or assay.main is not CONCENTRATION)
+    return None if is_beside else quantity
 
 
 def format_interval(design: DesignSummary) -> str:
@@ -278,13 +288,24 @@ def describe_outcomes(designs: Sequence[DesignSummary]) -> str:
     return "; ".join(parts)
 
 
-def _find_value_title(designs: Sequence[DesignSummary]) -> str:
-    for quantity in MAIN_QUANTITIES:
-        if quantity.title and any(getattr(design, quantity.column) is not None for design in designs):
-            return quantity.title
+def _choose_value_column(
+    designs: Sequence[DesignSummary],
+) -> tuple[str, Callable[[DesignSummary], str]]:
+    """The title and the cells of the values. Where designs have several quantities, a concentration says that it is one."""
+    quantities = {quantity for design in designs if (quantity := _find_measured_quantity(design))}
+    if len(quantities) > 1:
+        return _SEVERAL, _format_one_of_several
+    quantity = quantities.pop() if quantities else None
+    if quantity is not None and quantity.title:
+        return quantity.title, format_value
     kinds = {find_assay_type(design.result_type) for design in designs if design.result_type}
     kind = kinds.pop() if len(kinds) == 1 else None
-    return kind.value_title if kind else "Result"
+    return kind.value_title if kind else _SEVERAL, format_value
+
+
+def _format_one_of_several(design: DesignSummary) -> str:
+    words = " expressed" if _find_measured_quantity(design) is CONCENTRATION else ""
+    return f"{format_value(design)}{words}"
 
 
 def _has_differing_laboratory(designs: Sequence[DesignSummary]) -> bool:

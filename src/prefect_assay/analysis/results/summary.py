@@ -39,7 +39,12 @@ from prefect_assay.analysis.results.interval import (
     list_measured,
     pool_scatter,
 )
-from prefect_assay.analysis.results.measurements import EXTRAPOLATED, measures_affinity, read_apparent_kd
+from prefect_assay.analysis.results.measurements import (
+    EXTRAPOLATED,
+    RecordReader,
+    measures_affinity,
+    read_apparent_kd,
+)
 from prefect_assay.analysis.results.quantities import finite_or_none
 from prefect_assay.analysis.results.ranks import Ranked, assign_groups
 from prefect_assay.analysis.results.row import (
@@ -173,7 +178,7 @@ def _signed_tms(replicates: Iterable[ResultRow]) -> list[tuple[float, str | None
     return [
         (value, row.qualifier if row.kd_M is None else None)
         for row in replicates
-        if (value := _read_count(row, "tm_C")) is not None
+        if row.outcome is not Outcome.NO_EXPRESSION and (value := _read_count(row, "tm_C")) is not None
     ]
 
 
@@ -215,8 +220,10 @@ def _summarize_design(
     measurements = replicates.get(_get_place(row), ())
     binding, log_kd = _summarize_binding(row, measurements, curves, scatters.log_kd)
     temperature, tm = _summarize_melting(entries, replicates, scatters.tm_C)
-    if binding.get("kd_M") is not None or temperature["tm_C"] is None:
-        del temperature["qualifier"]  # a design has one sign, that of its main value
+    is_beside_kd = binding.get("kd_M") is not None
+    # A design has one sign, that of its main value: a limit without one would be an exact value.
+    if (is_beside_kd or temperature["tm_C"] is None) and temperature.pop("qualifier"):
+        temperature["tm_C"] = temperature["reported_tm_C"] = None
     doubts = (*binding.pop("doubts", ()), *temperature.pop("tm_doubts"))
     extra = _read_extra(row)
     values = {
@@ -319,7 +326,7 @@ def _read_stated_kd(
     measured = list_measured(replicates)
     exact = [replicate for replicate in measured if replicate.qualifier is None]
     if (limit := _find_kd_limit(row, measured, curves)) is not None:
-        return {"kd_M": limit[1], "qualifier": limit[0]}, None
+        return {"kd_M": limit[1], "qualifier": limit[0], "doubts": limit[2]}, None
     if exact and len(exact) == len(measured):
         mean = average_values([math.log10(replicate.kd_M) for replicate in exact if replicate.kd_M], scatter)
         low, high = map(_raise_ten, mean.interval)
@@ -331,16 +338,13 @@ def _read_stated_kd(
         values = {"kd_M": 10**mean.value, "replicates_averaged": mean.count, "doubts": doubts}
         return {**values, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, mean
     kd = _take_positive(row.kd_M) or _read_apparent(row)
-    if measured:  # some are limits
+    if measured:  # some are limits, and no limit holds for most
         limit_doubts: tuple[str, ...] = (
             f"{len(measured) - len(exact)} of {len(measured)} replicates are limits, so there is no mean over all",
         )
-        sign = None
         if kd is None:
-            kd, sign, limit_doubts = join_values(
-                ((replicate.kd_M, replicate.qualifier) for replicate in measured), by_factors=True
-            )
-        return {"kd_M": kd, "qualifier": sign, "doubts": limit_doubts}, None
+            kd, _, limit_doubts = _join_kds(measured)
+        return {"kd_M": kd, "qualifier": None, "doubts": limit_doubts}, None
     if kd is None:
         return {}, None
     low, high = find_fitted_interval(kd, curves)
@@ -349,17 +353,19 @@ def _read_stated_kd(
 
 def _find_kd_limit(
     row: ResultRow, measured: Sequence[ResultRow], curves: Sequence[ReplicateKinetics]
-) -> tuple[str, float] | None:
-    """The limit that K_D is only known by, with its sign: of the curves, of the laboratory, or of all replicates."""
+) -> tuple[str, float, tuple[str, ...]] | None:
+    """The limit that K_D is only known by, with its sign and doubts: of the curves, the laboratory, or most replicates."""
     if (bound := find_fitted_limit(curves)) is not None:
-        return bound
+        return *bound, ()
     reported = _take_positive(row.kd_M)
     if reported is not None and row.qualifier is not None:
-        return row.qualifier, reported
-    kd, sign, doubts = join_values(
-        ((replicate.kd_M, replicate.qualifier) for replicate in measured), by_factors=True
-    )
-    return (sign, kd) if kd is not None and sign is not None and not doubts else None
+        return row.qualifier, reported, ()
+    kd, sign, doubts = _join_kds(measured)
+    return (sign, kd, doubts) if kd is not None and sign is not None else None
+
+
+def _join_kds(measured: Iterable[ResultRow]) -> tuple[float | None, str | None, tuple[str, ...]]:
+    return join_values(((replicate.kd_M, replicate.qualifier) for replicate in measured), by_factors=True)
 
 
 def _list_row_doubts(row: ResultRow) -> tuple[str, ...]:
@@ -399,7 +405,7 @@ def _summarize_melting(
     doubts: tuple[str, ...] = ()
     if len(values) < len(parts):
         value, joined_sign, doubts = join_values(parts, by_factors=False)
-        if reported is None:
+        if reported is None or (sign is None and joined_sign is not None):
             reported, sign = value, joined_sign
     if not values or sign is not None or doubts:
         shown = {"tm_C": reported, "qualifier": sign, "tm_doubts": doubts}
@@ -474,7 +480,17 @@ def _is_limit(kind: QuantityKind, entries: Sequence[ResultRow]) -> bool:
 
 
 def _read_count(row: ResultRow, column: str) -> float | None:
-    """A number of a row, unless a word for a call in it is unknown: then it stays out of ranking, statistics and learning."""
+    """A number of a row, unless a word for a call in it is unknown, or the assay measures it and its outcome is open.
+
+    Then it stays out of ranking, statistics and learning.
+    """
     names: tuple[CallField, ...] = tuple(CALL_FIELDS)
     is_unclear = any(read_call(getattr(row, name), name).unread is not None for name in names)
-    return None if is_unclear else finite_or_none(getattr(row, column))
+    is_refused = row.outcome in OPEN and column not in _list_columns_beside(row.result_type)
+    return None if is_unclear or is_refused else finite_or_none(getattr(row, column))
+
+
+def _list_columns_beside(kind: str) -> frozenset[str]:
+    """The columns of an assay type that are not a measurement of it, such as the concentration of an affinity."""
+    fields = RecordReader().find_fields(kind)
+    return frozenset(one.column for one in fields.columns if one not in fields.measured)

@@ -23,7 +23,6 @@ from prefect_assay.analysis.results.measurements import (
     find_unit,
     list_other_fields,
     name_assay_type,
-    parts_of,
     read_apparent_kd,
 )
 from prefect_assay.analysis.results.quantities import Unread
@@ -92,8 +91,7 @@ def list_unread_values(results: Iterable[Result], mapping: ResultMapping | None 
         (result.id, problem)
         for result in results
         for entry in result.summary
-        for part in parts_of(entry)
-        for problem in reader.read(result, entry, part).problems
+        for problem in reader.list_problems(result, entry)
     )
     return tuple(
         f"{what} in result {result_id} is {reason} ({many(count, 'row')}): it is not read, and the column extra has it as it came"
@@ -157,14 +155,20 @@ def _rows_of_entry(
         "aa_string": entry.aa_string or (ordered.aa_string if ordered else None),
     }
     whole = reader.read(result, entry, entry)
-    yield _make_row(shared, result, entry, entry, whole, reader)
+    summary = _make_row(shared, result, entry, entry, whole, reader)
+    rows = []
     for part in entry.replicates:
         reading = reader.read(result, entry, part)
         if whole.is_called and not reading.is_called and whole.outcome not in HAS_RESULT:
             reading = replace(
                 reading, outcome=whole.outcome
             )  # what is called of the design holds for each replicate
-        yield _make_row(shared, result, entry, part, reading, reader)
+        rows.append(_make_row(shared, result, entry, part, reading, reader))
+    says_nothing = whole.outcome is Outcome.UNKNOWN and not whole.is_called
+    if says_nothing and any(row.outcome not in OPEN for row in rows):
+        yield from _join_replicates([[summary, *rows]])
+    else:
+        yield from (summary, *rows)
 
 
 def _make_row(
@@ -212,8 +216,13 @@ def _make_row(
 def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultRow]:
     """A summary row of the entries of one design, then a row per replicate."""
     replicates: list[ResultRow] = []
+    summaries: list[ResultRow] = []  # of entries whose replicates count
     for summary, *rows in entries:
-        replicates += rows or [summary]
+        if _say_less(rows, summary):
+            replicates.append(summary)
+        else:
+            replicates += rows
+            summaries.append(summary)
     outcomes = Counter(
         Outcome.MEASURED if row.outcome in HAS_RESULT else row.outcome
         for row in replicates
@@ -233,9 +242,10 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
         outcome = Outcome.BINDING
     values: dict[str, Any] = dict.fromkeys(["qualifier", *(kind.column for kind in QUANTITIES)])
     for kind in QUANTITIES:
+        measured = [row for row in used if getattr(row, kind.column) is not None]
         parts = [
             (getattr(row, kind.column), row.qualifier)
-            for row in used
+            for row in measured or (summaries if used else [])
             if row.qualifier is None or find_main_quantity(row) is kind
         ]
         value, sign, limit_doubts = join_values(parts, by_factors=kind.has_log_mean)
@@ -246,7 +256,10 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
         doubts += limit_doubts
     first = replicates[0]
     words = {
-        name: next((word for row in used or replicates if (word := getattr(row, name)) is not None), None)
+        name: next(
+            (word for row in (*(used or replicates), *summaries) if (word := getattr(row, name)) is not None),
+            None,
+        )
         for name in ("binding", "binding_strength", "expression")
     }
     doubts += dict.fromkeys(row.doubt for row in replicates if row.doubt)
@@ -270,6 +283,12 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
         yield row.model_copy(
             update={"level": Level.REPLICATE, "replicate": row.replicate if is_numbered else number}
         )
+
+
+def _say_less(rows: Sequence[ResultRow], summary: ResultRow) -> bool:
+    """Whether the replicates of an entry have no outcome, or a call where the entry has a value."""
+    outcomes = {row.outcome for row in rows} - OPEN
+    return not outcomes or (outcomes == {Outcome.BINDING} and summary.outcome is Outcome.MEASURED)
 
 
 def _name_target(rows: Iterable[ResultRow], target: str) -> Iterator[ResultRow]:

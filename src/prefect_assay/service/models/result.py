@@ -6,7 +6,7 @@ Null is not zero; `none`, `unknown` and "no expression" are three different outc
 
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BeforeValidator, Field
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from prefect_assay.service.models.base import Moment, WireModel
 from prefect_assay.service.models.identifiers import Identifier
@@ -31,7 +31,11 @@ def _objects(value: Any) -> Any:
     """The objects of a list, as received or as models; other items are left out."""
     if not isinstance(value, list | tuple):
         return ()
-    return tuple(item for item in value if isinstance(item, dict | WireModel))
+    return tuple(item for item in value if _is_object(item))
+
+
+def _is_object(item: Any) -> bool:
+    return isinstance(item, dict | WireModel)
 
 
 Word = Annotated[str | None, BeforeValidator(_word)]
@@ -82,6 +86,16 @@ class ResultEntry(WireModel):
     tm: AsReceived = None
     concentration_value: AsReceived = None
     replicates: Annotated[tuple[Replicate, ...], BeforeValidator(_objects)] = ()
+    unread_replicates: AsReceived = None
+    """What `replicates` has in place of objects."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_unread_replicates(cls, data: Any) -> Any:
+        unread = data.get("replicates") if isinstance(data, dict) else None
+        if isinstance(unread, list | tuple):
+            unread = [item for item in unread if not _is_object(item)]
+        return {**data, "unread_replicates": unread} if unread else data
 
     @property
     def name(self) -> str | None:
