@@ -175,6 +175,13 @@ def same(history, n, budget_cents, round):
     return [{"name": f"s{round}", "sequence": "ACDEFGHIKL"}]
 
 
+def with_control(history, n, budget_cents, round):
+    return [
+        {"name": "reference", "sequence": "ACDEFGHIKL", "control": True},
+        {"name": f"d{round}", "sequence": "ACDEFGHIKW"},
+    ]
+
+
 def hopeless(history, n, budget_cents, round):
     return [{"name": f"h{round}", "sequence": "W" * 10 + LETTERS[round]}]
 
@@ -543,8 +550,9 @@ def test_a_file_of_which_the_selection_leaves_nothing_is_reported(loop, folder):
     assert (line.campaign_id, line.number, "1 measured" in line.problem) == ("loop-b", None, True)
 
 
-def test_a_designer_of_whom_the_selection_leaves_nothing_ends_the_loop(loop):
-    changes = {"designer": "loop_designers:same", "selection": SelectionSettings(policy="random")}
+@pytest.mark.parametrize("designer", ["same", "with_control"])
+def test_a_designer_of_whom_the_selection_leaves_nothing_but_controls_ends_the_loop(loop, designer):
+    changes = {"designer": f"loop_designers:{designer}", "selection": SelectionSettings(policy="random")}
     report = loop(**changes, max_rounds=3)
     assert (report.stop_reason, len(report.rounds)) == ("nothing_to_measure", 1)
     assert "1 measured" in report.stop_message

@@ -27,7 +27,7 @@ class OverBudget(Exception):
 
 
 class NothingToMeasure(Exception):
-    """The selection left out every candidate of the round, in words for people."""
+    """The selection left out every candidate of the round but its controls, in words for people."""
 
     stop: ClassVar = Stop.NOTHING_TO_MEASURE
 
@@ -41,7 +41,7 @@ def choose_round(
 
     Raises:
         OverBudget: the budget does not cover one design, or all of a whole file.
-        NothingToMeasure: the selection left out every candidate.
+        NothingToMeasure: the selection left out every candidate but the controls.
         InvalidSequences: the assay does not take so few designs, or not as many as a whole file has.
     """
     design_count = len(designs) if whole else min(loop.n, len(designs))
@@ -78,7 +78,7 @@ def choose_round(
                 price_cents=price_cents,
                 rounds_left=_rounds_left(loop, number, count, price_cents, budget_left),
             )
-            if not selected.choices:
+            if all(choice.candidate.control for choice in selected.choices):
                 raise NothingToMeasure(
                     f"round {number}: none of {many(len(designs), 'candidate')} is left to measure ({_list_names(selected)})"
                 )
