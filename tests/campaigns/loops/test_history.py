@@ -15,11 +15,14 @@ from prefect_assay.campaigns.loops import (
     LoopLog,
     RoundEnded,
     RoundFixed,
+    choosing,
     loop_history,
     proposals,
     with_newest_tables,
 )
+from prefect_assay.campaigns.loops.loop_log import PoolFile
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.options import LoopOptions, ReadingOptions
 from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import DesignerFailed
@@ -149,6 +152,40 @@ def test_a_round_without_any_table_counts_with_what_it_ordered(campaign):
         ("a0", Outcome.PENDING),
         ("a1", Outcome.PENDING),
     }
+
+
+@pytest.mark.parametrize(
+    ("assay", "objective", "used"),
+    [
+        ("thermostability", "affinity", "melting"),
+        ("screening", "melting", "affinity"),
+        ("affinity", "expression", "expression"),
+        ("fluorescence", "affinity", "affinity"),
+    ],
+)
+def test_a_loop_selects_by_what_its_assay_measures(campaign, monkeypatch, assay, objective, used):
+    loop = SimpleNamespace(
+        loop_id="loop",
+        designer="design/gpu",
+        loop_log=LoopLog(campaign.store, "", "loop"),
+        archive=campaign.archive,
+        placed=lambda *_: True,
+        n=1,
+        reading=ReadingOptions(),
+        assay=Assay(experiment_type=assay, target="t" if assay in {"affinity", "screening"} else None),
+        options=LoopOptions(selection=SelectionSettings(policy="random", objective=objective)),
+    )
+    seen = []
+
+    def select(designs, history, n, settings, **options):
+        seen.append(settings.objective)
+        return select_designs(designs, history, n, settings, **options)
+
+    monkeypatch.setattr(choosing, "select_designs", select)
+    designs = pool_of([Candidate(name="c", sequence="ACDEF")])
+    file = PoolFile(name="c.csv", key="c.csv", sha256="", size=1, designs=1)
+    choosing.choose_round(loop, 2, file, designs, None)
+    assert seen == [used]
 
 
 def test_a_deployed_designer_gets_what_has_come_since_its_last_trial(campaign, monkeypatch):

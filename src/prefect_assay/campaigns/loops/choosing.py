@@ -13,9 +13,10 @@ from prefect_assay.designs.campaign import split_into_batches
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Choice, KeptFates, Selection
 from prefect_assay.errors import InvalidSequences, InvalidSpec
+from prefect_assay.service.assays import ASSAY_TYPES, Objective, describe_objective
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.sequences import Batch, Pool, ProteinSequence, Sequences
-from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.words import many
 from prefect_assay.tasks.estimate import estimate_cost, resolve_target
 
@@ -64,8 +65,14 @@ def choose_round(
     if whole:
         return decided
     if loop.options.selection is not None:
-        # All results of a loop are for its target, whatever the designer's column of targets says.
+        # All results of a loop are for its target, whatever the designer's column of targets says, and of its assay.
         target = loop.options.selection.target or loop.assay.target or loop.loop_id
+        settings = loop.options.selection.model_copy(
+            update={
+                "target": target,
+                "objective": _find_objective(loop.assay, loop.options.selection.objective),
+            }
+        )
         before = loop_history(loop.archive, loop.loop_log.read().rounds, loop.placed)
         history = make_history(design.model_copy(update={"target": target}) for design in before)
         chosen = 0
@@ -74,7 +81,7 @@ def choose_round(
                 designs,
                 history,
                 count,
-                loop.options.selection.model_copy(update={"target": target}),
+                settings,
                 price_cents=price_cents,
                 rounds_left=_rounds_left(loop, number, count, price_cents, budget_left),
             )
@@ -103,6 +110,14 @@ def choose_round(
         for index in range(count)
     )
     return decided.model_copy(update={"choices": tuple(choices)})
+
+
+def _find_objective(assay: Assay, objective: Objective) -> Objective:
+    """The objective of the settings if the assay measures it, else the one that the assay decides on."""
+    kind = ASSAY_TYPES[assay.experiment_type]
+    if describe_objective(objective).quantity in kind.columns:
+        return objective
+    return kind.hits_by or objective
 
 
 def _rounds_left(
