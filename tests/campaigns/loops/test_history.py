@@ -104,7 +104,8 @@ def campaign(tmp_path):
 
 def fates(designs):
     pool = pool_of([Candidate(name=name, sequence=text) for name, text in DESIGNS.items()])
-    selection = select_designs(pool, make_history(designs), 4, SelectionSettings(policy="random"))
+    settings = SelectionSettings(policy="random", objective="expression")
+    selection = select_designs(pool, make_history(designs), 4, settings)
     return {name: selection.fate(index) for index, name in enumerate(DESIGNS)}
 
 
