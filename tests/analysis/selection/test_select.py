@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
+from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.selection import (
     History,
     make_history,
@@ -331,7 +332,7 @@ def test_every_candidate_has_one_fate_and_no_limit_is_passed(rows, n, policy, mo
     assert selection.counts().get(Fate.CHOSEN, 0) == len(selection.choices) <= n
     assert [choice.rank for choice in selection.choices] == list(range(1, len(selection.choices) + 1))
     chosen = [choice.candidate for choice in selection.choices]
-    assert not {c.sequence for c in chosen} & history.residues()
+    assert not {c.sequence for c in chosen} & set(map(get_residues, history.designs))
     if most:
         assert max(Counter(c.columns["method"] for c in chosen).values(), default=0) <= most
     assert all("\n" not in choice.reason and choice.reason for choice in selection.choices)
