@@ -32,7 +32,7 @@ from prefect_assay.analysis.kinetics.zip_reader import PackageFiles, UnreadableF
 from prefect_assay.service.assays import TM
 
 # Of odd curves of one replicate, which do not end the others.
-_ODD_CURVES = (ArithmeticError, IndexError, np.linalg.LinAlgError)
+_ODD_CURVES = (ArithmeticError, IndexError, ValueError)
 _SENSORGRAM = ("t", "y")
 _MELTING = ("T", "ratio")
 _RATIOS = (0.02, 50.0)  # of the fluorescence at 350 and at 330 nm
