@@ -55,7 +55,7 @@ def analyze(
 
     Args:
         package: the zip as a path, as bytes, or as an open file.
-        association_s: when the dissociation starts; None: as the package says, or else as its curves show.
+        association_s: when the dissociation starts; None: as the curves show.
         concentration_error: standard deviation, as a share, of what all concentrations of a design are off together.
         method: of the experiment, `bli` or `spr`, for replicates whose method the package does not name.
 
@@ -75,7 +75,6 @@ def analyze(
                 except UnreadableFile as error:
                     notes.append(str(error))
     groups = sorted(sensorgrams.items())
-    association_s = association_s or index.association_s
     schedule = (
         Schedule(association_s)
         if association_s
