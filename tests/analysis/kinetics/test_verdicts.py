@@ -116,6 +116,17 @@ def test_curves_without_a_response_contradict_an_upper_limit_only(side, verdict)
     assert judged(curves, service).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("doses", "verdict"),
+    [(CONCENTRATIONS_M, Verdict.NO_BINDING), ((*CONCENTRATIONS_M, 3e-6), Verdict.REVIEW)],
+)
+def test_curves_below_the_blank_are_a_response_and_no_binding(doses, verdict):
+    clean = {dose: -1.5 * curve(SCHEDULE.times, 1e5, 1e-2, dose, 180.0) for dose in doses}
+    kinetics = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE))
+    assert (kinetics.verdict, kinetics.fit) == (verdict, None)
+    assert "the curves fall below the blank" in kinetics.reasons[0]
+
+
 def test_the_call_of_the_service_is_compared_and_not_obeyed():
     kinetics = judged(simulated(), ServiceValues(binding="false"))
     assert kinetics.verdict is Verdict.REVIEW
