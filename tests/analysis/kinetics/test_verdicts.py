@@ -256,6 +256,24 @@ def test_a_gap_in_all_curves_leaves_no_number():
     assert "left out: the curve at 1000 nM has no readings from 200 to 400 s" in kinetics.reasons
 
 
+def with_readings(curves, is_kept):
+    return [
+        replace(c, time_s=c.time_s[is_kept(c.time_s)], signal=c.signal[is_kept(c.time_s)]) for c in curves
+    ]
+
+
+def test_a_sparse_dissociation_is_no_gap():
+    kinetics = judged(with_readings(simulated(), lambda t: (t <= 180) | ((t - 180) % 40 == 0)), TRUE)
+    assert (kinetics.verdict, len(kinetics.concentrations_nM)) == (Verdict.AGREES, 4)
+    assert not any("left out" in reason for reason in kinetics.reasons)
+
+
+@pytest.mark.parametrize("end", [400, 479])
+def test_a_single_reading_does_not_hide_a_gap(end):
+    kinetics = judged(with_readings(simulated(), lambda t: (t <= 200) | (t == 300) | (t >= end)), TRUE)
+    assert "left out: the curve at 1000 nM has no readings from 200 to 300 s" in kinetics.reasons
+
+
 def test_a_few_missing_readings_do_not_matter():
     kinetics = judged([without_readings(curve, 300, 320) for curve in simulated()], TRUE)
     assert (kinetics.verdict, len(kinetics.concentrations_nM)) == (Verdict.AGREES, 4)
