@@ -32,7 +32,7 @@ min_design_to_target_pae; Predicted Aligned Error; complex_pde; dG; Average_dG; 
 total_score; TotalScore; rosetta_total_score; I_sc; nll; NLL_mean; mean_nll; negative_log_likelihood;
 perplexity; ESM pseudo-perplexity; ppl; mpnn; MPNN_score; proteinmpnn_score; global_score; kd_pred_nM;
 pred_kd; log10_kd; Kd; KD (nM); IC50_uM; Ki; affinity_pred_value; affinity_pred_value1; clashes;
-Unrelaxed_Clashes; Rank; rank; final_rank; selection_rank
+Unrelaxed_Clashes; Rank; rank; final_rank; selection_rank; dG (kcal mol^-1); dG (kJ mol⁻¹)
 """)
 UNKNOWN = titles_in("""
 magic; score; affinity; binding_affinity; Length; seed; Hydrophobicity; charge; n_hbonds; iptm_std;
@@ -42,7 +42,9 @@ ptm_count; kD (kDa); 1-pAE; 1 - ipae; -dG; -log10(KD); neg_kd; neg_min_design_to
 1/rmsd; inverse_rmsd; off_target_iptm; offtarget_ipsae; decoy_iptm; nonbinder_probability; iptm_pae; iptm/pae;
 mpnn_prob; MPNN sequence probability; ligandmpnn_likelihood; mpnn_recovery; mpnn_logp; (1-pae); exp(-nll); score = -ipae; RMSD < 2;
 neglog10_kd; neglogKd; minuslog10Kd; mlogKd; kd_selectivity; P(Kd<100 nM);
-plddt - rmsd; confidence_nll; mpnn_iptm_rmsd; seq_recovery; MPNN_seq_recovery; seq_rec; sequence_recovery
+plddt - rmsd; confidence_nll; mpnn_iptm_rmsd; seq_recovery; MPNN_seq_recovery; seq_rec; sequence_recovery;
+mpnn_sample; score: -ipae; mean -ddG; kd_prob; Pr(KD); Kd^-1; Kd^(-1); KD⁻¹; log10(Kd)*-1; pae_reward; recip_rmsd;
+ddG (positive = stabilizing); PTM_risk; PTM (deamidation)
 """)
 
 

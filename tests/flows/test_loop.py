@@ -43,6 +43,7 @@ from prefect_assay.errors import (
     ConfigurationError,
     DecisionNeeded,
     DesignerFailed,
+    InputError,
     InvalidSequences,
     InvalidSpec,
     LoopFailed,
@@ -173,6 +174,13 @@ def controlled(history, n, budget_cents, round):
 
 def same(history, n, budget_cents, round):
     return [{"name": f"s{round}", "sequence": "ACDEFGHIKL"}]
+
+
+def with_control(history, n, budget_cents, round):
+    return [
+        {"name": "reference", "sequence": "ACDEFGHIKL", "control": True},
+        {"name": f"d{round}", "sequence": "ACDEFGHIKW"},
+    ]
 
 
 def hopeless(history, n, budget_cents, round):
@@ -543,8 +551,19 @@ def test_a_file_of_which_the_selection_leaves_nothing_is_reported(loop, folder):
     assert (line.campaign_id, line.number, "1 measured" in line.problem) == ("loop-b", None, True)
 
 
-def test_a_designer_of_whom_the_selection_leaves_nothing_ends_the_loop(loop):
-    changes = {"designer": "loop_designers:same", "selection": SelectionSettings(policy="random")}
+def test_a_file_of_which_the_selection_cannot_choose_is_reported_and_hides_no_other(loop, folder):
+    rows = "".join(f"c{number},ACDE{letter},true\n" for number, letter in enumerate("FGHK"))
+    (folder / "a.csv").write_text(f"name,sequence,control\n{rows}")
+    write(folder, "b.fasta", "ACDEF")
+    report = loop(source=str(folder), selection=SelectionSettings(policy="random"))
+    lines = {line.name: (line.number, line.problem) for line in report.rounds}
+    assert lines["b"] == (1, None)
+    assert "room for 3 designs, and 4 are controls" in lines["a"][1]
+
+
+@pytest.mark.parametrize("designer", ["same", "with_control"])
+def test_a_designer_of_whom_the_selection_leaves_nothing_but_controls_ends_the_loop(loop, designer):
+    changes = {"designer": f"loop_designers:{designer}", "selection": SelectionSettings(policy="random")}
     report = loop(**changes, max_rounds=3)
     assert (report.stop_reason, len(report.rounds)) == ("nothing_to_measure", 1)
     assert "1 measured" in report.stop_message
@@ -563,7 +582,7 @@ class Deployment:
             self.by_key[idempotency_key] = FlowRun(flow_id=uuid4(), name=name, tags=tags, state=Completed())
             number, residues = len(self.by_key), self.residues.pop(0)
             if self.folder is None:
-                Path(parameters["candidates"]).write_text(f"name,sequence\nd{number},{residues}\n")
+                Path(parameters["candidates"]).write_text(f"name,sequence,parents\nd{number},{residues}\n")
             else:
                 write(self.folder, f"{number}.fasta", residues)
         return self.by_key[idempotency_key]
@@ -590,6 +609,18 @@ def test_the_next_start_asks_a_deployment_again_of_which_the_selection_leaves_no
     assert len(made.by_key) == 2
     assert loop(**changes).stop_reason == "rounds"
     assert (len(made.by_key), len(loop.laboratory.measured)) == (3, 2)
+
+
+def test_the_next_start_asks_a_deployment_again_of_which_the_selection_cannot_choose(loop, monkeypatch):
+    made = Deployment(None, "ACDEF,", "ACDEG,p")
+    monkeypatch.setattr(deployed, "start_run", made.start_run)
+    monkeypatch.setattr(deployed, "_parameters_of", lambda _: {"candidates"})
+    selection = SelectionSettings(policy="random", max_per_parent=1)
+    changes = {"designer": "design/gpu", "selection": selection, "max_rounds": 1}
+    with pytest.raises(InputError, match="no candidate has parents"):
+        loop(**changes)
+    assert loop(**changes).stop_reason == "rounds"
+    assert len(made.by_key) == 2
 
 
 def test_a_goal_that_the_assay_cannot_reach_is_refused_before_anything(loop):

@@ -79,10 +79,11 @@ _TURNING: Final = _words_in(
     "low lower high upper fraction frac pct percent percentage percentile quantile bin class off offtarget nontarget "
     "antitarget counter decoy nonspecific nonbinder unbound scrambled random control wt wildtype "
     "n num number count contacts contact pairs folding unfolding unfold stability sites site liability liabilities motif motifs "
-    "mass weight mw da kda rank ranks ranked ranking by vs versus ratio selectivity exp"
+    "mass weight mw da kda rank ranks ranked ranking by vs versus ratio selectivity exp "
+    "prob probability pr reward recip stabilizing stabilising risk deamidation oxidation glycosylation isomerization"
 )
 _NEGATED: Final = ("neg", "minus", "nlog", "mlog")  # beginnings of words, as in `neglog10_kd`
-_OF_A_TOOL: Final = _words_in("score scores mean avg average median sample global 1 2 3 4 5")
+_OF_A_TOOL: Final = _words_in("score scores mean avg average median global 1 2 3 4 5")
 _OF_A_RANK: Final = _words_in("final overall total selection design designs")
 # What counts, names or measures rows instead of predicting anything.
 _BOOKKEEPING: Final = _words_in(
@@ -96,8 +97,12 @@ _BOOKKEEPING_TITLES: Final = _words_in("n i k t x design designs name model job 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _WORD: Final = re.compile(r"[0-9a-z]+")
 _LONGEST: Final = 4  # words of a title that name one score, such as `p_dock_q_2`
-# A title that turns or compares a score: 1-pAE, -dG, (1-pAE), 1/RMSD, RMSD < 2.
-_TURNED: Final = re.compile(r"(?:^|[(=])\s*(?:\d+(?:\.\d+)?\s*)?[-−–]\s*\(?[^\W\d]|(?<![\w.])\d\s*/|[<>]")  # noqa: RUF001
+# A title that turns or compares a score: 1-pAE, -dG, (1-pAE), score: -dG, 1/RMSD, KD^-1, log10(KD)*-1, KD⁻¹, RMSD < 2. The unit
+# kcal mol⁻¹ turns none.
+_TURNED: Final = re.compile(
+    r"(?:^|[\s(=:])\s*(?:\d+(?:\.\d+)?\s*)?[-−–]\s*\(?[^\W\d]|(?<!mol)(?:[*^]\s*\(?[-−–]|−\d)|(?<![\w.])\d\s*/|[<>]",  # noqa: RUF001
+    re.IGNORECASE,
+)
 _COMBINED: Final = re.compile(r"[/*]|\s[-−–]\s")  # noqa: RUF001
 
 

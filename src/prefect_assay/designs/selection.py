@@ -138,7 +138,7 @@ class Fate(StrEnum):
 
     CHOSEN = "chosen"
     CONTROL = "control"  # bought in any case
-    MEASURED = "measured"  # its residues are in the history, measured or ordered
+    MEASURED = "measured"  # its residues are in the history, measured or ordered for the objective
     NO_SCORE = "no_score"  # the policy needs a score, and it has none
     METHOD_LIMIT = "method_limit"
     PARENT_LIMIT = "parent_limit"

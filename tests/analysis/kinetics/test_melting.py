@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prefect_assay.analysis.kinetics.analysis import Estimate, ServiceValues, Verdict
-from prefect_assay.analysis.kinetics.melting import analyze_melt
+from prefect_assay.analysis.kinetics.melting import analyze_melt, find_steepest
 from support.kinetics.melts import CELSIUS, NOISE, between_baselines, ratio, unfolded_for_good
 from support.kinetics.tables import melting
 
@@ -125,6 +125,11 @@ def test_a_curve_without_a_transition_has_no_melting_temperature(seed):
     fit = melt(signal)
     assert (fit.tm_C, fit.verdict) == (None, Verdict.AGREES)
     assert melt(signal, 60.0).verdict is Verdict.REVIEW
+
+
+def test_a_curve_too_short_for_a_derivative_has_none():
+    celsius = 56 + 0.4 * np.arange(20)
+    assert find_steepest(celsius, 1 / (1 + np.exp((60 - celsius) / 1.5))) is None
 
 
 def test_the_fitted_curve_is_near_the_signal():

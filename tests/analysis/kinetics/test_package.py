@@ -11,9 +11,10 @@ import pytest
 
 from assay_lab.measure import build_package
 from assay_lab.measure.bundled import CATALOG
-from prefect_assay.analysis.kinetics import zip_reader
+from prefect_assay.analysis.kinetics import package, zip_reader
 from prefect_assay.analysis.kinetics.analysis import Estimate, PackageAnalysis, Verdict
 from prefect_assay.analysis.kinetics.package import analyze
+from prefect_assay.analysis.kinetics.replicate import analyze_replicate
 from prefect_assay.analysis.kinetics.response import curve
 from prefect_assay.errors import InputError
 from support.kinetics.packages import curve_files, published_files, summary_file, zipped
@@ -279,6 +280,18 @@ def test_one_odd_melting_curve_leaves_the_others(celsius):
     ).analysis
     assert "good" in {melt.name for melt in analysis.melting}
     assert len(analysis.melting) + len(analysis.notes) >= 2
+
+
+def test_curves_that_a_fit_refuses_are_noted_and_the_rest_analysed(binder, monkeypatch):
+    def refuse(name, *rest):
+        if name == "odd":
+            raise ValueError("`x0` is infeasible")
+        return analyze_replicate(name, *rest)
+
+    monkeypatch.setattr(package, "analyze_replicate", refuse)
+    analysis = analyze(zipped(curve_files(binder, "good") | curve_files(binder, "odd"))).analysis
+    assert [item.name for item in analysis.kinetics] == ["good"]
+    assert analysis.notes == ("the curves of odd, replicate 1, cannot be analysed: `x0` is infeasible",)
 
 
 def test_what_the_service_reports_is_read_as_its_results_are(binder):

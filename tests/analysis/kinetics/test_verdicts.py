@@ -116,6 +116,17 @@ def test_curves_without_a_response_contradict_an_upper_limit_only(side, verdict)
     assert judged(curves, service).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("doses", "verdict"),
+    [(CONCENTRATIONS_M, Verdict.NO_BINDING), ((*CONCENTRATIONS_M, 3e-6), Verdict.REVIEW)],
+)
+def test_curves_below_the_blank_are_a_response_and_no_binding(doses, verdict):
+    clean = {dose: -1.5 * curve(SCHEDULE.times, 1e5, 1e-2, dose, 180.0) for dose in doses}
+    kinetics = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE))
+    assert (kinetics.verdict, kinetics.fit) == (verdict, None)
+    assert "the curves fall below the blank" in kinetics.reasons[0]
+
+
 def test_the_call_of_the_service_is_compared_and_not_obeyed():
     kinetics = judged(simulated(), ServiceValues(binding="false"))
     assert kinetics.verdict is Verdict.REVIEW
@@ -243,6 +254,24 @@ def test_a_gap_in_all_curves_leaves_no_number():
     kinetics = judged([without_readings(curve, 200, 400) for curve in simulated()], TRUE)
     assert (kinetics.verdict, kinetics.fit) == (Verdict.REVIEW, None)
     assert "left out: the curve at 1000 nM has no readings from 200 to 400 s" in kinetics.reasons
+
+
+def with_readings(curves, is_kept):
+    return [
+        replace(c, time_s=c.time_s[is_kept(c.time_s)], signal=c.signal[is_kept(c.time_s)]) for c in curves
+    ]
+
+
+def test_a_sparse_dissociation_is_no_gap():
+    kinetics = judged(with_readings(simulated(), lambda t: (t <= 180) | ((t - 180) % 40 == 0)), TRUE)
+    assert (kinetics.verdict, len(kinetics.concentrations_nM)) == (Verdict.AGREES, 4)
+    assert not any("left out" in reason for reason in kinetics.reasons)
+
+
+@pytest.mark.parametrize("end", [400, 479])
+def test_a_single_reading_does_not_hide_a_gap(end):
+    kinetics = judged(with_readings(simulated(), lambda t: (t <= 200) | (t == 300) | (t >= end)), TRUE)
+    assert "left out: the curve at 1000 nM has no readings from 200 to 300 s" in kinetics.reasons
 
 
 def test_a_few_missing_readings_do_not_matter():

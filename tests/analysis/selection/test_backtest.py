@@ -135,6 +135,18 @@ def test_designs_of_other_targets_are_not_played():
     assert figures(of_one)["gp"] == figures(play_purchases(on_target, SelectionSettings(), plan))["gp"]
 
 
+def test_repeated_measurements_of_a_design_count_once_and_together():
+    designs = table()
+    misses = [
+        designs[1].model_copy(update={"experiment_code": code, "outcome": Outcome.NO_BINDING, "kd_M": None})
+        for code in ("E1", "E2")
+    ]
+    plan = Plan(rounds=1, batch=5, splits=2)
+    once = play_purchases(designs, SelectionSettings(), plan)
+    together = play_purchases([*designs, *misses], SelectionSettings(), plan)
+    assert (together.designs, together.designs_that_hit) == (once.designs, once.designs_that_hit - 1)
+
+
 def test_the_best_value_is_a_distance_in_decades():
     backtest = play_purchases(table(), SelectionSettings(aim="best"), Plan(rounds=3, batch=60, splits=2))
     assert all(value == 0 for policy_run in backtest.played for value in policy_run.last)

@@ -9,6 +9,7 @@ import pytest
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
 from prefect_assay.analysis.selection import make_history, read_history, select_designs
+from prefect_assay.analysis.selection.evidence import read_evidence
 from prefect_assay.analysis.selection.features import count_triplets
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.proposed import pool_of
@@ -348,6 +349,15 @@ def test_limits_and_failures_are_evidence():
     ]
     selection = select_designs(LIBRARY, make_history([*exact, *limits]), 12, BEST)
     assert sum(name[2] in "ACD" for name in names(selection)) >= 10
+
+
+@pytest.mark.parametrize(("limit", "same_as"), [(1e-10, 1e-8), (1e-7, 1e-7)])
+def test_a_design_that_is_at_most_so_good_counts_as_no_better_than_the_median(limit, same_as):
+    values = {"AC": 1e-9, "AD": 1e-8, "AE": 1e-7, "AF": limit}
+    designs = [measured(residues, residues, hit=True, kd=kd) for residues, kd in values.items()]
+    designs[-1] = designs[-1].model_copy(update={"qualifier": ">"})
+    learned = dict(zip(values, read_evidence(designs, BEST).values.tolist(), strict=True))
+    assert learned["AF"] == next(learned[residues] for residues, kd in values.items() if kd == same_as)
 
 
 def test_melting_temperatures_are_predicted_in_degrees():

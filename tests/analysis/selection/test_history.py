@@ -27,6 +27,7 @@ from prefect_assay.analysis.results.hits import (
     get_objective_value,
     is_hit,
 )
+from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.errors import InputError
 from prefect_assay.service.assays import Objective
@@ -63,7 +64,7 @@ def test_the_tidy_table_is_read_with_its_failures():
     history = read_history(to_csv(ROWS))
 
     assert outcomes(history) == {row.name: row.outcome for row in ROWS}
-    assert history.residues() == {"ACDA", "ACDC", "ACDD", "ACDE"}
+    assert set(map(get_residues, history.designs)) == {"ACDA", "ACDC", "ACDD", "ACDE"}
 
 
 def test_the_summary_is_read_with_the_designers_columns():
@@ -131,7 +132,7 @@ def test_a_table_of_another_program_keeps_its_own_columns():
         {"Method": "RFd", "ipTM": "0.8"},
     )
     assert (second.outcome, second.attributes) == (Outcome.NO_BINDING, {"Method": "RFd"})
-    assert read_history(text).residues() == {"ACD", "ACE"}
+    assert set(map(get_residues, read_history(text).designs)) == {"ACD", "ACE"}
 
 
 def test_several_tables_are_one_history_and_rows_without_residues_are_named():

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
+from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.selection import (
     History,
     make_history,
@@ -24,6 +25,7 @@ from prefect_assay.designs.read import read_pool, read_sequences
 from prefect_assay.designs.scores import score_direction
 from prefect_assay.designs.selection import Fate, SelectionPolicy, SelectionSettings
 from prefect_assay.errors import ConfigurationError, InputError, InvalidSequences
+from prefect_assay.service.assays import Objective
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 NOTHING = History()
@@ -130,6 +132,31 @@ def test_what_was_measured_or_ordered_is_not_bought_again_unless_asked():
     assert selection.counts()[Fate.MEASURED] == 4
     again = select_designs(pool(), history, 2, TOP.model_copy(update={"repeat_measured": True}))
     assert names(again) == ["d39", "d38"]
+
+
+def other(number, result_type, **changes):
+    fields = {"kd_M": None, "result_type": result_type} | changes
+    return measured(number).model_copy(update=fields)
+
+
+@pytest.mark.parametrize(
+    ("objective", "last", "is_bought"),
+    [
+        ("affinity", other(39, "thermostability", tm_C=60.0), True),
+        ("affinity", other(39, "thermostability", outcome=Outcome.PENDING), True),
+        ("affinity", other(39, "expression", outcome=Outcome.NO_EXPRESSION), False),
+        ("affinity", other(39, "screening", outcome=Outcome.PENDING), False),
+        ("melting", measured(39), True),
+        ("melting", other(39, "thermostability", outcome=Outcome.PENDING), False),
+        ("melting", other(39, "", kd_M=1e-8, tm_C=60.0), False),
+        ("expression", other(39, "affinity", outcome=Outcome.PENDING), False),
+    ],
+)
+def test_what_was_measured_only_in_another_assay_is_offered(objective, last, is_bought):
+    settings = TOP.model_copy(update={"objective": Objective(objective)})
+    selection = select_designs(pool(), make_history([last]), 1, settings)
+    assert (names(selection) == ["d39"]) is is_bought
+    assert any("1 design of the pool has results" in note for note in selection.notes) is is_bought
 
 
 @pytest.mark.parametrize("ordered", [(), (measured(7, Outcome.PENDING),)])
@@ -305,7 +332,7 @@ def test_every_candidate_has_one_fate_and_no_limit_is_passed(rows, n, policy, mo
     assert selection.counts().get(Fate.CHOSEN, 0) == len(selection.choices) <= n
     assert [choice.rank for choice in selection.choices] == list(range(1, len(selection.choices) + 1))
     chosen = [choice.candidate for choice in selection.choices]
-    assert not {c.sequence for c in chosen} & history.residues()
+    assert not {c.sequence for c in chosen} & set(map(get_residues, history.designs))
     if most:
         assert max(Counter(c.columns["method"] for c in chosen).values(), default=0) <= most
     assert all("\n" not in choice.reason and choice.reason for choice in selection.choices)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.analysis.results import Outcome, to_csv
+from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.selection import make_history, read_history, select_designs
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
@@ -15,11 +16,14 @@ from prefect_assay.campaigns.loops import (
     LoopLog,
     RoundEnded,
     RoundFixed,
+    choosing,
     loop_history,
     proposals,
     with_newest_tables,
 )
+from prefect_assay.campaigns.loops.loop_log import PoolFile
 from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.options import LoopOptions, ReadingOptions
 from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import DesignerFailed
@@ -101,7 +105,8 @@ def campaign(tmp_path):
 
 def fates(designs):
     pool = pool_of([Candidate(name=name, sequence=text) for name, text in DESIGNS.items()])
-    selection = select_designs(pool, make_history(designs), 4, SelectionSettings(policy="random"))
+    settings = SelectionSettings(policy="random", objective="expression")
+    selection = select_designs(pool, make_history(designs), 4, settings)
     return {name: selection.fate(index) for index, name in enumerate(DESIGNS)}
 
 
@@ -109,7 +114,7 @@ def test_what_was_ordered_and_has_no_results_is_not_bought_again(campaign):
     campaign.table("a0", "a1")
     campaign.log(1, SENDING, ORDERED)
     designs = {design.name: design for design in campaign.history()}
-    assert make_history(designs.values()).residues() == set(DESIGNS.values())
+    assert set(map(get_residues, designs.values())) == set(DESIGNS.values())
     assert set(fates(designs.values()).values()) == {Fate.MEASURED}
     assert (designs["b0"].outcome, designs["b0"].result_type) == (Outcome.PENDING, "expression")
     assert designs["b0"].attributes == {"m": "b0", "round": "1"}
@@ -149,6 +154,40 @@ def test_a_round_without_any_table_counts_with_what_it_ordered(campaign):
         ("a0", Outcome.PENDING),
         ("a1", Outcome.PENDING),
     }
+
+
+@pytest.mark.parametrize(
+    ("assay", "objective", "used"),
+    [
+        ("thermostability", "affinity", "melting"),
+        ("screening", "melting", "affinity"),
+        ("affinity", "expression", "expression"),
+        ("fluorescence", "affinity", "affinity"),
+    ],
+)
+def test_a_loop_selects_by_what_its_assay_measures(campaign, monkeypatch, assay, objective, used):
+    loop = SimpleNamespace(
+        loop_id="loop",
+        designer="design/gpu",
+        loop_log=LoopLog(campaign.store, "", "loop"),
+        archive=campaign.archive,
+        placed=lambda *_: True,
+        n=1,
+        reading=ReadingOptions(),
+        assay=Assay(experiment_type=assay, target="t" if assay in {"affinity", "screening"} else None),
+        options=LoopOptions(selection=SelectionSettings(policy="random", objective=objective)),
+    )
+    seen = []
+
+    def select(designs, history, n, settings, **options):
+        seen.append(settings.objective)
+        return select_designs(designs, history, n, settings, **options)
+
+    monkeypatch.setattr(choosing, "select_designs", select)
+    designs = pool_of([Candidate(name="c", sequence="ACDEF")])
+    file = PoolFile(name="c.csv", key="c.csv", sha256="", size=1, designs=1)
+    choosing.choose_round(loop, 2, file, designs, None)
+    assert seen == [used]
 
 
 def test_a_deployed_designer_gets_what_has_come_since_its_last_trial(campaign, monkeypatch):

@@ -131,6 +131,10 @@ def test_a_limit_is_the_best_value_only_where_the_design_is_at_least_that_good()
     ]
     assert best_value(summarize(binders), AFFINITY) == 2e-8
     assert best_value(summarize(binders[:1]), AFFINITY) is None
+    melts = [row(name="a", tm_C=70.0, qualifier="<"), row(name="b", tm_C=60.0)]
+    assert best_value(summarize(melts), Objective.MELTING) == 60.0
+    above = row(name="c", tm_C=65.0, qualifier=">")
+    assert best_value(summarize([*melts, above]), Objective.MELTING) == 65.0
     levels = [
         row(name="a", concentration_nM=9.0, qualifier="<"),
         row(name="b", concentration_nM=3.0),

@@ -120,7 +120,7 @@ def find_steepest(celsius: FloatArray, signal: FloatArray) -> float | None:
     """Where the smoothed curve is steepest: the vertex of a parabola through the highest derivatives."""
     step = float(np.median(np.diff(celsius)))
     half = max(2, round(_SMOOTH_C / step / 2))
-    if len(celsius) < 4 * half:
+    if len(celsius) <= 4 * half:
         return None
     slopes = np.asarray(savgol_filter(signal, 2 * half + 1, 1, deriv=1, delta=step))[half:-half]
     centred = np.abs(slopes - np.median(slopes))

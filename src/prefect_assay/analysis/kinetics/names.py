@@ -76,12 +76,6 @@ class Index:
             }
         )
 
-    @property
-    def association_s(self) -> float | None:
-        """When the dissociation starts, if the table of replicates has a column of this name with one value."""
-        times_s = {read_score(row.get("association_s", "")) for row in self.info} - {None}
-        return times_s.pop() if len(times_s) == 1 else None
-
     def unit(self, file: RawFile, method: str | None = None) -> str:
         """RU for SPR, else nm; by the replicate's method, else that of the experiment, else that of another replicate."""
         others = (row.get("method") for row in self.info)

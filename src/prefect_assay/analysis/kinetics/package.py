@@ -32,7 +32,7 @@ from prefect_assay.analysis.kinetics.zip_reader import PackageFiles, UnreadableF
 from prefect_assay.service.assays import TM
 
 # Of odd curves of one replicate, which do not end the others.
-_ODD_CURVES = (ArithmeticError, IndexError, np.linalg.LinAlgError)
+_ODD_CURVES = (ArithmeticError, IndexError, ValueError)
 _SENSORGRAM = ("t", "y")
 _MELTING = ("T", "ratio")
 _RATIOS = (0.02, 50.0)  # of the fluorescence at 350 and at 330 nm
@@ -55,7 +55,7 @@ def analyze(
 
     Args:
         package: the zip as a path, as bytes, or as an open file.
-        association_s: when the dissociation starts; None: as the package says, or else as its curves show.
+        association_s: when the dissociation starts; None: as the curves show.
         concentration_error: standard deviation, as a share, of what all concentrations of a design are off together.
         method: of the experiment, `bli` or `spr`, for replicates whose method the package does not name.
 
@@ -75,7 +75,6 @@ def analyze(
                 except UnreadableFile as error:
                     notes.append(str(error))
     groups = sorted(sensorgrams.items())
-    association_s = association_s or index.association_s
     schedule = (
         Schedule(association_s)
         if association_s

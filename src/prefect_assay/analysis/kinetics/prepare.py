@@ -16,6 +16,7 @@ _COMPLETE: Final = 0.8
 _LATE_S: Final = 5.0
 _GAP_S: Final = 30.0  # a longer gap, of more than `_GAP_STEPS` readings, would be fitted as a straight line
 _GAP_STEPS: Final = 10
+_NEIGHBORS: Final = 3  # steps on each side of one that say what is usual there
 _POINTS_MIN: Final = 20
 _WINDOW_S: Final = 30.0
 _BENT_S: Final = 20.0
@@ -71,10 +72,12 @@ def _describe_missing(curve: Curve, longest_s: float) -> str:
     if times[-1] < _COMPLETE * longest_s or times[0] > _LATE_S:
         return f"covers only {times[0]:g} to {times[-1]:g} s"
     steps = np.diff(times)
-    widest = int(np.argmax(steps))
-    if steps[widest] > max(_GAP_S, _GAP_STEPS * float(np.median(steps))):
-        return f"has no readings from {times[widest]:g} to {times[widest + 1]:g} s"
-    return ""
+    # A sparse phase next to a dense one has no gap. One reading within a gap does not hide it.
+    padded = np.pad(steps, _NEIGHBORS)
+    medians = np.median(np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBORS), axis=1)
+    usual = np.maximum(medians[: len(steps)], medians[-len(steps) :])
+    gaps = np.flatnonzero(steps > np.maximum(_GAP_S, _GAP_STEPS * usual))
+    return f"has no readings from {times[gaps[0]]:g} to {times[gaps[0] + 1]:g} s" if gaps.size else ""
 
 
 def subtract_blanks(curves: Sequence[Curve]) -> tuple[Curve, ...]:

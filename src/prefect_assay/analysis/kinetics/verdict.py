@@ -56,14 +56,24 @@ class Response:
         return float(self.ends.max())
 
     @property
+    def depth(self) -> float:
+        """How far the lowest curve lies below the blank."""
+        return -float(self.ends.min())
+
+    @property
+    def least(self) -> float:
+        """What a response reaches."""
+        return max(NO_RESPONSE[self.unit], CLEAR_NOISES * self.error)
+
+    @property
     def is_absent(self) -> bool:
-        """Whether no curve responds."""
-        return self.height < max(NO_RESPONSE[self.unit], CLEAR_NOISES * self.error)
+        """Whether no curve rises."""
+        return self.height < self.least
 
     @property
     def has_clear_doses(self) -> bool:
         """Whether so many concentrations respond that drift of single sensors cannot be the cause."""
-        return int(np.count_nonzero(self.ends > CLEAR_NOISES * self.error)) >= CLEAR_CURVES
+        return int(np.count_nonzero(np.abs(self.ends) > CLEAR_NOISES * self.error)) >= CLEAR_CURVES
 
 
 def measure_response(data: Matrix) -> Response:
@@ -89,6 +99,10 @@ def judge_without_rates(
     # A lower limit is also how a laboratory writes that it saw no binding.
     is_reported = service.binding == "true" or (reported is not None and reported[1] < np.inf)
     contradiction = ("the service reports binding",) if is_reported else ()
+    if fit is None and response.depth >= response.least:
+        reason = f"a response of -{response.depth:.2g} {response.unit}: the curves fall below the blank, which binding does not explain"
+        is_doubtful = is_reported or response.has_clear_doses
+        return (Verdict.REVIEW if is_doubtful else Verdict.NO_BINDING), (reason, *contradiction)
     if fit is None:
         reason = f"no response: below {NO_RESPONSE[response.unit]:g} {response.unit}, or within the noise"
         return (Verdict.REVIEW if is_reported else Verdict.NO_BINDING), (reason, *contradiction)

@@ -62,7 +62,7 @@ def select_designs(
         settings: policy, seed, columns and limits.
         price_cents: what one design costs, without VAT.
         budget_cents: what all may cost together; needs the price.
-        rounds_left: purchases that follow this one; 0 for the last one, which explores nothing.
+        rounds_left: purchases that follow this one; 0 for the last one, which explores nothing. It changes nothing for the aim best.
 
     Raises:
         InputError: a column, a control or the price is missing, or the controls alone are too many.

@@ -16,7 +16,7 @@ from scipy.stats import sem
 from sklearn.linear_model import Ridge
 
 from prefect_assay.analysis.results import DesignSummary, get_objective_value, is_hit
-from prefect_assay.analysis.results.repeats import get_residues
+from prefect_assay.analysis.results.repeats import get_residues, join_repeats
 from prefect_assay.analysis.selection.candidates import Floats, read_number
 from prefect_assay.analysis.selection.choose import choose_designs
 from prefect_assay.analysis.selection.evidence import orient_values
@@ -163,10 +163,8 @@ class _Game:
         results, _, _ = take_results_of_target(any_pool, designs, settings)
         with_residues = [design for design in results if get_residues(design)]
         self._controls = [design for design in with_residues if design.control]  # known from the start
-        by_residues: dict[str, DesignSummary] = {}
-        for design in with_residues:
-            if self._is_hit(design) is not None:
-                by_residues.setdefault(get_residues(design), design)
+        once = join_repeats((design for design in with_residues if not design.control), settings.objective)
+        by_residues = {get_residues(design): design for design in once if self._is_hit(design) is not None}
         self._residues = [*by_residues]
         self._designs = [
             design.model_copy(update={"name": f"{design.name}#{number}"})

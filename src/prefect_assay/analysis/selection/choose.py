@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from prefect_assay.analysis.results import is_hit
+from prefect_assay.analysis.results import DesignSummary, Outcome, is_hit
+from prefect_assay.analysis.results.design import find_objective
 from prefect_assay.analysis.results.repeats import get_residues
 from prefect_assay.analysis.selection.candidates import (
     Candidates,
@@ -33,7 +34,7 @@ from prefect_assay.designs.selection import (
     SelectionSettings,
 )
 from prefect_assay.errors import InputError
-from prefect_assay.service.assays import describe_objective
+from prefect_assay.service.assays import Objective, describe_objective, find_assay_type
 from prefect_assay.service.models.sequences import Pool
 from prefect_assay.service.words import many
 
@@ -72,9 +73,14 @@ def choose_designs(
     fates = np.full(len(pool), _PLACES[Fate.RANKED_LOWER], dtype=np.uint8)
     if not settings.repeat_measured:
         # A target that is called otherwise in the history than in the pool must not be a reason to buy designs again.
-        measured = set(map(get_residues, results if is_named else history.designs))
+        bought = results if is_named else history.designs
+        measured = {get_residues(design) for design in bought if _is_about(design, settings.objective)}
         is_measured = np.array([residues in measured for residues in pool.residues], dtype=np.bool_)
         fates[is_measured] = _PLACES[Fate.MEASURED]
+        elsewhere = set(map(get_residues, bought)) - measured
+        target_notes += _describe_other_assays(
+            sum(residues in elsewhere for residues in pool.residues), settings
+        )
     fates[controls] = _PLACES[Fate.CONTROL]
     free = fates == _PLACES[Fate.RANKED_LOWER]
     ranking: Ranking
@@ -105,6 +111,25 @@ def choose_designs(
             *_describe_shortfall(n, affordable, len(controls) + len(chosen)),
         ),
     )
+
+
+def _is_about(design: DesignSummary, objective: Objective) -> bool:
+    """Whether a design was measured, or ordered, for an objective. One that does not express fails in every assay."""
+    quantity, kind = describe_objective(objective).quantity, find_assay_type(design.result_type)
+    return (
+        design.outcome is Outcome.NO_EXPRESSION
+        or find_objective(design) in (objective, None)
+        or getattr(design, quantity.column) is not None
+        or (kind is not None and quantity in kind.columns)
+    )
+
+
+def _describe_other_assays(count: int, settings: SelectionSettings) -> Iterator[str]:
+    if count:
+        yield (
+            f"{many(count, 'design')} of the pool {'has' if count == 1 else 'have'} results or orders of other assays only, and may be bought "
+            f"for {settings.objective}; if another value is to improve, name it with --objective"
+        )
 
 
 def _describe_pool(pool: Pool) -> Iterator[str]:

@@ -83,12 +83,15 @@ def read_evidence(designs: Sequence[DesignSummary], settings: SelectionSettings)
     """The evidence of a history for the aim; controls and open orders say nothing."""
     aim, notes = find_aim(designs, settings)
     limit = settings.hit_limit if aim is Aim.HITS else None
+    exact = [get_objective_value(design, settings.objective) for design in designs if not design.control]
+    known = orient_values([value for value in exact if value is not None], settings.objective)
+    middle = float(np.median(known)) if known.size else math.inf
     measured: dict[str, tuple[DesignSummary, list[float]]] = {}
     for design in designs:
         residues, hit = get_residues(design), is_hit(design, settings.objective, limit)
         value = None if hit is None else float(hit)
         if aim is Aim.BEST and not design.control:
-            value = _read_value(design, settings.objective, hit=hit)
+            value = _read_value(design, settings.objective, hit=hit, middle=middle)
         if residues and value is not None:
             measured.setdefault(residues, (design, []))[1].append(value)
     kept = [measured[residues] for residues in sorted(measured)]
@@ -99,14 +102,18 @@ def read_evidence(designs: Sequence[DesignSummary], settings: SelectionSettings)
     return Evidence(tuple(design for design, _ in kept), values, counts, scale, notes)
 
 
-def _read_value(design: DesignSummary, objective: Objective, *, hit: bool | None) -> float | None:
-    """More is better. A failure is -inf and a hit without a value NaN; a limit counts as its value; None says nothing."""
-    value = get_objective_value(design, objective)
-    if value is None and (limit := find_limit(design, objective)) is not None:
-        value = limit[0]
-    if value is None:
+def _read_value(
+    design: DesignSummary, objective: Objective, *, hit: bool | None, middle: float
+) -> float | None:
+    """More is better. A failure is -inf and a hit without a value NaN; None says nothing.
+
+    A limit counts as its value, but as no better than `middle` if the design is at most so good.
+    """
+    value, limit = get_objective_value(design, objective), find_limit(design, objective)
+    if value is None and limit is None:
         return None if hit is None else math.nan if hit else -math.inf
-    return float(orient_values([value], objective)[0])
+    oriented = float(orient_values([limit[0] if limit else value], objective)[0])
+    return min(oriented, middle) if limit and limit[1] > 0 else oriented
 
 
 def orient_values(values: Sequence[float | None], objective: Objective) -> Floats:

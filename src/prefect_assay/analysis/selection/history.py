@@ -90,10 +90,6 @@ class History:
     def __len__(self) -> int:
         return len(self.designs)
 
-    def residues(self) -> frozenset[str]:
-        """The residues of all designs that were measured or ordered."""
-        return frozenset(filter(None, map(get_residues, self.designs)))
-
 
 def make_history(designs: Iterable[DesignSummary], notes: Sequence[str] = ()) -> History:
     """The history of designs that are in memory, such as the summary of a campaign."""

@@ -13,9 +13,10 @@ from prefect_assay.designs.campaign import split_into_batches
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Choice, KeptFates, Selection
 from prefect_assay.errors import InvalidSequences, InvalidSpec
+from prefect_assay.service.assays import ASSAY_TYPES, Objective, describe_objective
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.sequences import Batch, Pool, ProteinSequence, Sequences
-from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.words import many
 from prefect_assay.tasks.estimate import estimate_cost, resolve_target
 
@@ -27,7 +28,7 @@ class OverBudget(Exception):
 
 
 class NothingToMeasure(Exception):
-    """The selection left out every candidate of the round, in words for people."""
+    """The selection left out every candidate of the round but its controls, in words for people."""
 
     stop: ClassVar = Stop.NOTHING_TO_MEASURE
 
@@ -41,7 +42,7 @@ def choose_round(
 
     Raises:
         OverBudget: the budget does not cover one design, or all of a whole file.
-        NothingToMeasure: the selection left out every candidate.
+        NothingToMeasure: the selection left out every candidate but the controls.
         InvalidSequences: the assay does not take so few designs, or not as many as a whole file has.
     """
     design_count = len(designs) if whole else min(loop.n, len(designs))
@@ -64,8 +65,14 @@ def choose_round(
     if whole:
         return decided
     if loop.options.selection is not None:
-        # All results of a loop are for its target, whatever the designer's column of targets says.
+        # All results of a loop are for its target, whatever the designer's column of targets says, and of its assay.
         target = loop.options.selection.target or loop.assay.target or loop.loop_id
+        settings = loop.options.selection.model_copy(
+            update={
+                "target": target,
+                "objective": _find_objective(loop.assay, loop.options.selection.objective),
+            }
+        )
         before = loop_history(loop.archive, loop.loop_log.read().rounds, loop.placed)
         history = make_history(design.model_copy(update={"target": target}) for design in before)
         chosen = 0
@@ -74,11 +81,11 @@ def choose_round(
                 designs,
                 history,
                 count,
-                loop.options.selection.model_copy(update={"target": target}),
+                settings,
                 price_cents=price_cents,
                 rounds_left=_rounds_left(loop, number, count, price_cents, budget_left),
             )
-            if not selected.choices:
+            if all(choice.candidate.control for choice in selected.choices):
                 raise NothingToMeasure(
                     f"round {number}: none of {many(len(designs), 'candidate')} is left to measure ({_list_names(selected)})"
                 )
@@ -103,6 +110,14 @@ def choose_round(
         for index in range(count)
     )
     return decided.model_copy(update={"choices": tuple(choices)})
+
+
+def _find_objective(assay: Assay, objective: Objective) -> Objective:
+    """The objective of the settings if the assay measures it, else the one that the assay decides on."""
+    kind = ASSAY_TYPES[assay.experiment_type]
+    if describe_objective(objective).quantity in kind.columns:
+        return objective
+    return kind.hits_by or objective
 
 
 def _rounds_left(

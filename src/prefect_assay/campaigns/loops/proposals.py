@@ -27,7 +27,7 @@ from prefect_assay.campaigns.loops.loop import Loop, Waiting, pause_after
 from prefect_assay.campaigns.loops.loop_log import Round, RoundFixed
 from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.read import read_pool
-from prefect_assay.errors import DesignerFailed, InvalidSequences
+from prefect_assay.errors import DesignerFailed, InputError, InvalidSequences
 from prefect_assay.tasks.propose import is_function, propose_designs
 
 _GIVEN_UP_SECONDS: Final = 3600  # a file that is empty or was not changed for so long is not being written
@@ -46,9 +46,9 @@ class UnreadableDesigns(InvalidSequences):
 
 
 class MeasuredFile(NothingToMeasure):
-    """The selection leaves out every design of one file; other files may have more."""
+    """The selection leaves out every design of one file, or cannot choose; other files may have more."""
 
-    def __init__(self, name: str, campaign_id: str, error: NothingToMeasure) -> None:
+    def __init__(self, name: str, campaign_id: str, error: NothingToMeasure | InputError) -> None:
         super().__init__(str(error))
         self.name = name
         self.campaign_id = campaign_id
@@ -65,7 +65,8 @@ def next_round(
     Raises:
         OverBudget: the budget does not cover the round.
         NothingToMeasure: the selection left out every candidate of the designer.
-        MeasuredFile: it left out those of a file.
+        MeasuredFile: it left out those of a file, or could not choose among them.
+        InputError: it could not choose among those of the designer.
         DesignerFailed: the designer gave nothing.
         InvalidSequences: its designs cannot be ordered.
         UnreadableDesigns: those of a file cannot be ordered.
@@ -131,7 +132,7 @@ def _has_designs(loop: Loop, number: int, skip: frozenset[str], *, writes: bool)
         return bool(_list_design_files(loop, skip, settle=0.0).complete)
     try:
         return _of_candidates(loop, number, str(loop.designer), None).designs > 0
-    except (DesignerFailed, InvalidSequences, NothingToMeasure):
+    except (DesignerFailed, InputError, NothingToMeasure):
         return False
 
 
@@ -214,10 +215,10 @@ def _of_file(loop: Loop, number: int, file: Listed, budget_left: int | None) -> 
     whole = loop.options.designs_per_round is None and loop.options.selection is None
     try:
         fixed = choose_round(loop, number, pool, designs, budget_left, whole=whole)
-    except NothingToMeasure as error:
-        raise MeasuredFile(name, campaign_id, error) from None
     except InvalidSequences as error:
         raise UnreadableDesigns(name, campaign_id, error) from None
+    except (NothingToMeasure, InputError) as error:
+        raise MeasuredFile(name, campaign_id, error) from None
     return fixed.model_copy(
         update={"name": name, "campaign_id": campaign_id, "origin": f"{_FILE}{file.address}"}
     )

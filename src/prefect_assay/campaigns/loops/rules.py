@@ -21,19 +21,19 @@ _NOT_MEASURED: Final = OPEN | {Outcome.NO_EXPRESSION}
 def best_value(designs: Iterable[DesignSummary], objective: Objective | None) -> float | None:
     """The best value of a summary table, controls left out; None if no design has one.
 
-    A limit counts if the design is at least that good: K_D below a value, a concentration above one.
+    A limit counts if the design is at least that good: K_D below a value, a melting temperature or a concentration above one.
     """
     measured = [design for design in designs if not design.control and design.outcome is Outcome.MEASURED]
+    # Next to a K_D the qualifier is that of the K_D.
+    known = [design for design in measured if design.kd_M is not None or design.qualifier != "<"]
     match objective:
         case Objective.AFFINITY:
             return min(
                 (design.kd_M for design in measured if design.kd_M and design.qualifier != ">"), default=None
             )
         case Objective.MELTING:
-            return max((design.tm_C for design in measured if design.tm_C is not None), default=None)
+            return max((design.tm_C for design in known if design.tm_C is not None), default=None)
         case Objective.EXPRESSION:
-            # Next to a K_D the qualifier is that of the K_D.
-            known = [design for design in measured if design.kd_M is not None or design.qualifier != "<"]
             concentrations_nm = [design.concentration_nM for design in known]
             return max((value for value in concentrations_nm if value is not None), default=None)
         case None:

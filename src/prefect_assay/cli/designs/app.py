@@ -160,7 +160,9 @@ def designs_select(
     rounds_left: Annotated[
         int | None,
         typer.Option(
-            min=0, max=COUNT_MAX, help="Purchases that follow; 0: the last one, which explores nothing."
+            min=0,
+            max=COUNT_MAX,
+            help="Purchases that follow; 0: the last one, which explores nothing. No effect with the aim best.",
         ),
     ] = None,
     price_usd: Annotated[
