@@ -22,8 +22,6 @@ from support.services.fault_server import fault_server, reply
 
 # Read where a service has it: published elsewhere, or in another variant of the interface (contract 9.4).
 ELSEWHERE = {
-    "GET /info/health": {"ok", "db"},
-    "GET /info/health-db": {"ok"},
     "POST /experiments/{}/quote/confirm": {"experiment_id"},
     "POST /quotes/{}/confirm": {"experiment_id"},
     "GET /experiments/{}/invoice": {"id"},

@@ -158,7 +158,6 @@ AT_ONCE = [
     ),
     ("partners.mint_token", {"org": {"type": "existing_org", "id": "x"}, "user": {"email": "nobody"}}, ("org", "email")),
     ("targets.request_custom", {"name": "", "product_id": "", "vendor": "", "product_url": "ftp://x/y"}, ("name", "product_id", "vendor", "product_url")),
-    ("feedback.submit", {"feedback_type": "praise", "request_uuid": "1"}, ("feedback_type", "request_uuid")),
 ]  # fmt: skip
 
 

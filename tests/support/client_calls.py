@@ -65,7 +65,6 @@ _ALL: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("designs", "sequences"), (_DESIGN,)),
     **dict.fromkeys(("limit", "offset"), 1),
     "where": (),
-    "request_uuid": ID,
     "antigen_concentrations": [1.0],
     "attenuation": Attenuation(
         allowed_actions=("read",),
@@ -86,9 +85,7 @@ _ALL: Final[Mapping[str, Any]] = {
         webhook_secret=SecretStr("0" * 32),
     ),
     "tokens.mint.request": _MINT,
-    "feedback_type": "feedback",
     "headers": {"a": "b"},
-    "json_body": {"a": 1},
     "n_replicates": 3,
     "parameters": {},
     "invoices.pay.headers": {},  # the rail names the headers of a credential
