@@ -8,7 +8,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -92,20 +92,6 @@ def write_people_csv(header: Iterable[str], lines: Iterable[Iterable[str | float
     writer.writerow(map(guard_cell, header))
     writer.writerows(lines)
     return buffer.getvalue().encode()
-
-
-def list_summary_lines(summaries: Iterable[DesignSummary]) -> Iterator[tuple[Any, ...]]:
-    """The same table as its header and its lines, with the values themselves; numbers of the designer's are numbers."""
-    designs = tuple(summaries)
-    designer_titles = _list_designer_columns(designs)
-    yield (*_COLUMNS, *designer_titles.values())
-    for design in designs:
-        values = (getattr(design, column) for column in _COLUMNS)
-        cells = (design.attributes.get(column, "") for column in designer_titles)
-        yield (
-            *("; ".join(value) if isinstance(value, tuple) else value for value in values),
-            *(float(text) if _NUMBER.fullmatch(text) else text for text in cells),
-        )
 
 
 def encode_summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
