@@ -84,7 +84,7 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         "the HTML report", lambda: render_page(contents, designs, figures, tuple(curves), shown, decided)
     )
     documents = [
-        *_make_tables(designs, contents),
+        *_make_tables(designs),
         *_make_fits(analyses),
         *_make_plots(figures, curves),
         *([Document(path=REPORT_PATH, content_type="text/html; charset=utf-8", body=page)] if page else []),
@@ -165,15 +165,9 @@ def summarize_contents(
     )
 
 
-def _make_tables(designs: tuple[DesignSummary, ...], contents: CampaignContents) -> Iterator[Document]:
+def _make_tables(designs: tuple[DesignSummary, ...]) -> Iterator[Document]:
     yield Document(path="summary.csv", content_type=_CSV, body=tables.write_summary_csv(designs))
     yield Document(path=SUMMARY_PATH, content_type=_JSON, body=tables.write_summary_json(designs))
-    yield Document(path="competition.csv", content_type=_CSV, body=tables.write_competition_csv(designs))
-    yield Document(
-        path="competition-replicates.csv",
-        content_type=_CSV,
-        body=tables.write_competition_replicates_csv(contents.rows),
-    )
 
 
 def _make_fits(analyses: dict[tuple[str, str], PackageAnalysis]) -> Iterator[Document]:

@@ -32,12 +32,7 @@ from prefect_assay.analysis.results.row import (
     collate_rows,
 )
 from prefect_assay.analysis.results.summary import summarize
-from prefect_assay.analysis.results.tables import (
-    encode_summary_parquet,
-    write_competition_csv,
-    write_competition_replicates_csv,
-    write_summary_csv,
-)
+from prefect_assay.analysis.results.tables import encode_summary_parquet, write_summary_csv
 from prefect_assay.analysis.results.tidy import list_unread_values, read_rows
 
 __all__ = [
@@ -74,7 +69,5 @@ __all__ = [
     "read_sequence_names",
     "summarize",
     "to_csv",
-    "write_competition_csv",
-    "write_competition_replicates_csv",
     "write_summary_csv",
 ]
