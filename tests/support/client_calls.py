@@ -61,7 +61,7 @@ _MINT: Final = MintRequest(
 # By parameter, or by method and parameter. Any other id is ID, any other text "a".
 _ALL: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("selfservice_only", "detailed", "show_conjugated", "enabled"), True),
-    **dict.fromkeys(("url", "webhook_url", "product_url"), _URL),
+    **dict.fromkeys(("url", "webhook_url"), _URL),
     **dict.fromkeys(("designs", "sequences"), (_DESIGN,)),
     **dict.fromkeys(("limit", "offset"), 1),
     "where": (),
