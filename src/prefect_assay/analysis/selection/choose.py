@@ -70,11 +70,10 @@ def choose_designs(
     _refuse_idle_limits(candidates, history, settings)
     results, is_named, target_notes = take_results_of_target(pool, history.designs, settings)
     fates = np.full(len(pool), _PLACES[Fate.RANKED_LOWER], dtype=np.uint8)
-    if not settings.repeat_measured:
-        # A target that is called otherwise in the history than in the pool must not be a reason to buy designs again.
-        measured = set(map(get_residues, results if is_named else history.designs))
-        is_measured = np.array([residues in measured for residues in pool.residues], dtype=np.bool_)
-        fates[is_measured] = _PLACES[Fate.MEASURED]
+    # A target that is called otherwise in the history than in the pool must not be a reason to buy designs again.
+    measured = set(map(get_residues, results if is_named else history.designs))
+    is_measured = np.array([residues in measured for residues in pool.residues], dtype=np.bool_)
+    fates[is_measured] = _PLACES[Fate.MEASURED]
     fates[controls] = _PLACES[Fate.CONTROL]
     free = fates == _PLACES[Fate.RANKED_LOWER]
     ranking: Ranking
