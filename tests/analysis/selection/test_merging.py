@@ -10,14 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab_support.designs import invented_designs, measure, order
-from prefect_assay.analysis.results import (
-    Outcome,
-    count_hit_rates,
-    read_rows,
-    summarize,
-    to_csv,
-    write_summary_csv,
-)
+from prefect_assay.analysis.results import Outcome, count_hit_rates, summarize, to_csv, write_summary_csv
+from prefect_assay.analysis.results.tidy import read_rows
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.service.models.result import Result
 

@@ -11,14 +11,9 @@ from prefect_assay.analysis.selection import make_history, read_history, select_
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.campaigns.loops import (
-    LoopLog,
-    RoundEnded,
-    RoundFixed,
-    loop_history,
-    proposals,
-    with_newest_tables,
-)
+from prefect_assay.campaigns.loops import proposals
+from prefect_assay.campaigns.loops.history import loop_history, with_newest_tables
+from prefect_assay.campaigns.loops.loop_log import LoopLog, RoundEnded, RoundFixed
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import Fate, SelectionSettings

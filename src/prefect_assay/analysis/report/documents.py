@@ -27,7 +27,8 @@ from prefect_assay.analysis.results.answers import find_highest_concentration
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import ResultRow
 from prefect_assay.analysis.results.summary import is_of_lab, pool_scatters, summarize
-from prefect_assay.analysis.tables import SUMMARY_PATH, read_earlier_replicates
+from prefect_assay.analysis.tables.files import SUMMARY_PATH
+from prefect_assay.analysis.tables.rows import read_earlier_replicates
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, read_latest
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH, safe_name
