@@ -141,8 +141,8 @@ conformance: $(VENV)/.installed
 # What only tests call is dead, except for these: functions for users' code, and hooks of Prefect, httpx, io, pydantic, Jinja,
 # uvicorn and MCP.
 UNUSED := unused (function|class|method|property)
-USED_OUTSIDE := __getattr__,verify,modify,download_quote_pdf,iterate_sequences,iterate_results,iterate_updates,check_health,$\
-  check_database,submit_feedback,attenuate,revoke,mint,aload,wait_for_completion,fetch_result,readinto,auth_flow,_without_empty,is_kinetics
+USED_OUTSIDE := __getattr__,verify,modify,download_quote_pdf,iterate_sequences,iterate_results,iterate_updates,attenuate,$\
+  revoke,mint,aload,wait_for_completion,fetch_result,readinto,auth_flow,_without_empty,is_kinetics
 USED_OUTSIDE_LAB := http,model_post_init,set_clock,plan,fill,payment_fault,end_payment_faults,webhook_fault,redeliver,end_sessions,$\
   get_client,register_client,load_*,exchange_*,capture_signals
 

@@ -11,7 +11,7 @@ from prefect_assay.service.bounds import LIST_MAX, SECRET_MAX, Line
 from prefect_assay.service.models.vocabulary import PaymentMethod
 
 if TYPE_CHECKING:
-    from prefect_assay.orders.payments import Rail
+    from prefect_assay.orders.payments.rails import Rail
     from prefect_assay.orders.payments.rails.mpp import TokenIssuer
 
 

@@ -14,13 +14,9 @@ from pydantic import Field
 
 from prefect_assay.campaigns.flow_results import LoopReport
 from prefect_assay.campaigns.lasting import recording_events
-from prefect_assay.campaigns.loops import (
-    Loop,
-    Stop,
-    StopRules,
-)
-from prefect_assay.campaigns.loops.loop import LOOP_ID
+from prefect_assay.campaigns.loops.loop import LOOP_ID, Loop
 from prefect_assay.campaigns.loops.play import play_loop
+from prefect_assay.campaigns.loops.rules import Stop, StopRules
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
 from prefect_assay.campaigns.sweep.restart import CONTINUED

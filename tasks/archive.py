@@ -11,7 +11,6 @@ from typing import Final
 from prefect import task
 from prefect.logging import get_run_logger
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import (
     ResultRow,
     make_table,
@@ -20,6 +19,12 @@ from prefect_assay.analysis.results import (
 )
 from prefect_assay.analysis.results.reading import has_result_rows, is_same_result
 from prefect_assay.analysis.results.row import ArchivedResults
+from prefect_assay.analysis.tables.files import write_newest_table
+from prefect_assay.analysis.tables.reread import (
+    describe_measurement,
+    make_mapping_document,
+    read_archived_mapping,
+)
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, read_latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.local import is_full, out_of_space
@@ -130,7 +135,7 @@ def archive_experiment(
         for result in results:  # also where they are not JSON that the client reads, such as a row per line
             require_answer_about(experiment.id, [result.experiment_id], f"result {result.id} of experiment")
         notes += unread
-        mapping = tables.read_archived_mapping(before) if before else None
+        mapping = read_archived_mapping(before) if before else None
         table, unread_lines = make_table(
             results,
             spec,
@@ -154,10 +159,10 @@ def archive_experiment(
                     client, experiment.id, results, Path(folder), notes, retriable_result_ids, before
                 ),
                 *_make_derived_documents(spec, order, payment, table),
-                *([tables.make_mapping_document(mapping)] if mapping else []),
+                *([make_mapping_document(mapping)] if mapping else []),
             ],
             now=datetime.now(UTC),
-            crate=partial(ro_crate, about=tables.describe_measurement(spec)),
+            crate=partial(ro_crate, about=describe_measurement(spec)),
         )
     get_run_logger().info(
         "%s %s (%s, %s)",
@@ -184,7 +189,7 @@ def archive_experiment(
 def _write_to_tables(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
     """Write the experiment's newest version to the tables; returns a note if that fails: the version is safe without it."""
     try:
-        tables.write_newest_table(archive.get_store(), archive.prefix, campaign_id, experiment_code)
+        write_newest_table(archive.get_store(), archive.prefix, campaign_id, experiment_code)
     except ConfigurationError as error:
         get_run_logger().info("Not in the tables: %s", error)
     except Exception as error:  # noqa: BLE001  nothing that can be made again may end the run

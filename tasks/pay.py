@@ -24,22 +24,18 @@ from prefect_assay.errors import (
 from prefect_assay.orders.billing import require_order
 from prefect_assay.orders.job import Order, Payment, PaymentState
 from prefect_assay.orders.ledger import OrderLedger, PaymentLedger
-from prefect_assay.orders.payments import (
-    PaymentPolicy,
-    Rail,
-    describe_hosted,
-    get_rail_kind,
-    guard,
-    settle,
-)
+from prefect_assay.orders.payments import guard
 from prefect_assay.orders.payments.due import DueInvoice, page_digest
+from prefect_assay.orders.payments.guard import PaymentPolicy
+from prefect_assay.orders.payments.rails import Rail, get_rail_kind
 from prefect_assay.orders.payments.reconciliation import (
     Reconciliation,
+    describe_hosted,
     find_listed_invoice,
     read_invoice,
     require_paid_again,
 )
-from prefect_assay.orders.payments.settle import utc_now
+from prefect_assay.orders.payments.settle import settle, utc_now
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import Invoice, PayAnswer, usd
 from prefect_assay.service.models.status_questions import is_invoice_dropped, is_invoice_paid

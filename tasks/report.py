@@ -14,7 +14,7 @@ from prefect.logging import get_run_logger
 from prefect_assay.analysis.report.documents import archive_report, make_report
 from prefect_assay.analysis.report.images import Image, campaign_images, experiment_images
 from prefect_assay.analysis.results import DesignSummary
-from prefect_assay.analysis.tables import write_newest_table
+from prefect_assay.analysis.tables.files import write_newest_table
 from prefect_assay.archive import Store
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH

@@ -21,7 +21,6 @@ _LINKS: Final = frozenset(
     {
         "experiment_url",
         "hosted_invoice_url",
-        "product_url",
         "provider_hosted_invoice_url",
         "provider_invoice_url",
         "provider_quote_url",

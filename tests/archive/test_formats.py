@@ -6,10 +6,11 @@ import json
 import pytest
 from pyarrow import parquet
 
-from prefect_assay.analysis import tables
+from prefect_assay.analysis.tables.files import check_tables, update_tables
+from prefect_assay.analysis.tables.rows import Query, query_rows
 from prefect_assay.archive import LocalStore, archive_version, read_latest, safe_name, verify_versions
 from prefect_assay.archive.read import chosen_version, read_plan
-from prefect_assay.campaigns.loops import check_loops
+from prefect_assay.campaigns.loops.check import check_loops
 from prefect_assay.campaigns.loops.loop_log import LoopLog
 from prefect_assay.errors import NewerFormat
 from prefect_assay.orders.ledger import Ledgers, check_campaigns, check_orders
@@ -28,7 +29,7 @@ def store(tmp_path):
     made = LocalStore(tmp_path / "archive")
     archive_plan(made, "lab", "c", DESIGNS)
     archive_rows(made, "lab", "c", "E-1", [row("d1", "E-1", kd_M=1e-9)])
-    tables.update_tables(made, "lab")
+    update_tables(made, "lab")
     Ledgers(made, "lab", "org-1").open_order("c", "k1").record(lambda _: Ordered(experiment_id="id-E-1"))
     Ledgers(made, "lab", "org-1").budget.reserve("k1", "c", 5)
     campaign_records.a_log(made, "c").start(campaign_records.started("c"))
@@ -48,7 +49,7 @@ def rewrite(store, key, **fields):
 
 
 def read_rows(store):
-    return tables.query_rows(store, "lab", tables.Query())
+    return query_rows(store, "lab", Query())
 
 
 def write_newer_table(store):
@@ -121,7 +122,7 @@ def test_a_table_of_a_later_version_is_refused(store):
     write_newer_table(store)
     with pytest.raises(NewerFormat, match=r"\.parquet has format 2"):
         read_rows(store)
-    assert [finding.kind for finding in tables.check_tables(store, "lab")] == ["newer"]
+    assert [finding.kind for finding in check_tables(store, "lab")] == ["newer"]
 
 
 def test_what_a_later_version_wrote_is_no_damage_and_not_intact(store):

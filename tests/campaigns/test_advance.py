@@ -21,7 +21,7 @@ from prefect_assay.errors import PaymentsDisabled, ServiceUnavailable
 from prefect_assay.orders.billing import read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.ledger.log import Approved
-from prefect_assay.orders.payments import settle
+from prefect_assay.orders.payments.settle import settle
 from prefect_assay.orders.stages import OVER, Stage
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.billing import CostEstimate

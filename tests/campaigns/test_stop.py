@@ -42,9 +42,10 @@ from prefect_assay.orders.ledger.log import (
     Sending,
     Stopped,
 )
-from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.guard import PaymentPolicy
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
+from prefect_assay.orders.payments.settle import settle
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay, ExperimentSpec

@@ -13,7 +13,7 @@ from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import Assay
 
 ANTIGEN = "Our antigen, C-terminal His tag"
-EMPTY = dict.fromkeys(("sequence", "pdb_id", "vendor", "note", "product_url", "molecular_weight", "account"))
+EMPTY = dict.fromkeys(("sequence", "pdb_id", "account"))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def shown(capsys, request_id=None):
 
 def test_a_target_is_requested_followed_and_measured_against(lab, service, capsys):
     assert "No target was requested yet" in shown(capsys)
-    request_id = requested(capsys, sequence="MKVGHI", note="pH 7.4", vendor="Us", molecular_weight="31.5 kDa")
+    request_id = requested(capsys, sequence="MKVGHI")
     pending = shown(capsys)
     assert ANTIGEN in pending
     assert "pending review" in pending

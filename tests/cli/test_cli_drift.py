@@ -9,9 +9,8 @@ from assay_lab.api import load_document
 from lab_support.described import find_places
 from prefect_assay.cli.drift import show_drift
 from prefect_assay.errors import InputError, OutcomeUnknown, UnexpectedAnswer
-from prefect_assay.service.drift import compare, facts_of, known_interface
-from prefect_assay.service.drift.compare import field_of
-from prefect_assay.service.drift.document import above
+from prefect_assay.service.drift.compare import compare, field_of
+from prefect_assay.service.drift.document import above, facts_of, known_interface
 from prefect_assay.service.drift.usage import usage_by_operation
 from prefect_assay.service.models.base import Page
 from prefect_assay.service.models.billing import PayAnswer
@@ -22,8 +21,6 @@ from support.services.fault_server import fault_server, reply
 
 # Read where a service has it: published elsewhere, or in another variant of the interface (contract 9.4).
 ELSEWHERE = {
-    "GET /info/health": {"ok", "db"},
-    "GET /info/health-db": {"ok"},
     "POST /experiments/{}/quote/confirm": {"experiment_id"},
     "POST /quotes/{}/confirm": {"experiment_id"},
     "GET /experiments/{}/invoice": {"id"},

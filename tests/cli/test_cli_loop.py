@@ -19,8 +19,7 @@ from typer.testing import CliRunner
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.deployment_runs import make_missing_deployment_error
 from prefect_assay.campaigns.flow_results import LoopReport
-from prefect_assay.campaigns.loops import LoopLog, RoundEnded, RoundFixed
-from prefect_assay.campaigns.loops.loop_log import PoolFile
+from prefect_assay.campaigns.loops.loop_log import LoopLog, PoolFile, RoundEnded, RoundFixed
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import cancel
 from prefect_assay.cli.campaigns.find import Archives

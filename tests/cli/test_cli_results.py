@@ -6,7 +6,7 @@ import io
 import pyarrow.parquet as pq
 import pytest
 
-from prefect_assay.analysis import tables
+from prefect_assay.analysis.tables.files import update_tables
 from prefect_assay.archive import LocalStore
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
 from support.archive.campaign_records import some_terms
@@ -18,7 +18,7 @@ from support.command import command
 def archive(tmp_path_factory):
     store = LocalStore(tmp_path_factory.mktemp("archive"))
     archive_two_campaigns(store, "")
-    tables.update_tables(store, "")
+    update_tables(store, "")
     return str(store.root)
 
 
@@ -64,7 +64,7 @@ def test_the_screen_shows_affinities_of_binders_only(archive):
 def test_the_account_and_its_mode_are_named_with_the_campaigns(tmp_path):
     store = LocalStore(tmp_path)
     archive_two_campaigns(store, "")
-    tables.update_tables(store, "")
+    update_tables(store, "")
     CampaignLog(store, "", "round-1").start(
         Started(
             what=StartedKind.CAMPAIGN, name="round-1", terms=some_terms(account_name="lab", simulated=True)

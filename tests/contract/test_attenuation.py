@@ -1,7 +1,7 @@
 """Attenuation, online and offline: it only ever takes away, and what it took does not come back (contract 4.6)."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from biscuit_auth import BlockBuilder
@@ -13,11 +13,7 @@ from assay_lab.tokens import permissions
 from assay_lab.tokens.principal import Grant
 from assay_lab.vocabulary import PaymentMethod
 from lab_support.core import EPOCH, advance, get, order, refusal, spec, to_quote
-from lab_support.tokens import online
-from prefect_assay.errors import InvalidRequest
-from prefect_assay.service.client import attenuate_offline
-from prefect_assay.service.models.tokens import Attenuation
-from support.lab.tokens import offline
+from lab_support.tokens import offline, online
 from support.rules.register import lab_holds
 
 OTHER_ORG = "00000000-0000-4000-8000-000000000000"
@@ -202,43 +198,6 @@ def test_checks_that_take_too_long_are_a_500_and_never_a_refusal(shared):
     held = shared.lab.tokens._open(shared.seeded.member_token)
     token = "assay_lab" + held.biscuit.append(BlockBuilder(endless)).to_base64()
     assert status(shared, token) == 500
-
-
-def test_online_and_offline_write_the_same_checks(shared):
-    restrictions = {
-        "allowed_actions": ["list", "read"],
-        "allowed_org_ids": [shared.seeded.organization_id],
-        "allowed_resources": ["experiment", "quote"],
-        "expires_at": datetime(2026, 4, 1, 12, 30, 15, tzinfo=UTC),
-        "non_destructive": True,
-        "payment_policy": ["mpp-spt", "async_invoice"],
-        "read_only": True,
-    }
-    wire = restrictions | {"expires_at": restrictions["expires_at"].isoformat()}
-    texts = {
-        shared.lab.tokens._open(token).biscuit.block_source(1)
-        for token in (made(shared, "offline", **restrictions), made(shared, "online", **wire))
-    }
-    assert len(texts) == 1
-    assert texts.pop().count("check if") == 7
-
-
-def test_offline_needs_a_genuine_token_and_key(shared):
-    key, token = shared.lab.tokens.public_key, shared.seeded.member_token
-    less = Attenuation(read_only=True)
-    assert attenuate_offline(token, less, key.partition("/")[2]).get_secret_value() != token
-    for wrong in ("", "assay_lab", "assay_labE", token[:-8], token.replace("assay_", "assay-")):
-        with pytest.raises(InvalidRequest, match="token"):
-            attenuate_offline(wrong, less, key)
-    for wrong in ("", "ed25519/zz", "ed25519/00", "key"):
-        with pytest.raises(InvalidRequest, match="public_key"):
-            attenuate_offline(token, less, wrong)
-    with pytest.raises(InvalidRequest, match="signed with") as caught:
-        attenuate_offline(token, less, "ed25519/" + "0" * 64)
-    assert token not in str(caught.value)
-    # Prefixes and slugs of other deployments have other forms.
-    foreign = token.replace("assay_lab", "My_Own_Prefix_ACME-Corp", 1)
-    assert attenuate_offline(foreign, less, key).get_secret_value().startswith("My_Own_Prefix_ACME-Corp")
 
 
 # --- The model: the seven restrictions in plain Python, written from the contract and not from the checks.

@@ -20,16 +20,17 @@ from prefect.exceptions import ObjectNotFound, Pause
 from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED, temporary_settings
 from prefect.states import Completed, Running, Suspended
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import ResultRow, to_csv
+from prefect_assay.analysis.tables.candidates import read_proposals
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns import plan as plan_module
 from prefect_assay.campaigns import starts
-from prefect_assay.campaigns.loops import LoopLog, choosing, deployed, proposals
+from prefect_assay.campaigns.loops import choosing, deployed, proposals
 from prefect_assay.campaigns.loops import loop as loop_files
 from prefect_assay.campaigns.loops import play as loop_module
+from prefect_assay.campaigns.loops.loop_log import LoopLog
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
@@ -382,7 +383,7 @@ def test_what_a_round_measures_is_in_the_log_with_all_that_was_proposed(loop):
     assert entry.fixed.choices[0].candidate.columns == {"score": "0.5"}
     assert "first 3 of 5" in entry.fixed.choices[0].reason
     assert [c.name for c in loop_log.read_candidates(entry.fixed.pool)] == [f"r1-{i}" for i in range(5)]
-    kept = tables.read_proposals(loop_log.store, "", loop_log.loop_id)
+    kept = read_proposals(loop_log.store, "", loop_log.loop_id)
     assert [(line.fate, line.candidates) for line in kept] == [("chosen", 3), ("not_reached", 2)]
 
 
@@ -509,7 +510,7 @@ def test_a_selection_chooses_and_explains(loop):
         assert (fixed.policy, fixed.seed) == ("top_score", 3)
         assert fixed.counts == {"chosen": 2, "parent_limit": 3}
         assert all("score" in choice.reason for choice in fixed.choices)
-    kept = tables.read_proposals(loop.loop_log().store, "", loop.loop_log().loop_id)
+    kept = read_proposals(loop.loop_log().store, "", loop.loop_log().loop_id)
     assert [(line.round_number, line.fate, line.candidates) for line in kept] == [
         (1, "chosen", 2),
         (1, "parent_limit", 3),

@@ -10,7 +10,7 @@ import pytest
 
 from breaks.play import ROOT, Copy
 from prefect_assay.analysis.report.documents import make_report
-from prefect_assay.analysis.results import list_unread_values, read_rows
+from prefect_assay.analysis.results.tidy import list_unread_values, read_rows
 from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.service.models.result import Result
 
@@ -74,7 +74,8 @@ from pathlib import Path
 from assay_lab.measure import measure_records
 from assay_lab.testing import LocalLab
 from prefect_assay.analysis.report.documents import make_report
-from prefect_assay.analysis.results import read_rows, to_csv, write_summary_csv
+from prefect_assay.analysis.results import to_csv, write_summary_csv
+from prefect_assay.analysis.results.tidy import read_rows
 from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.designs.campaign import split_into_batches
 from prefect_assay.orders.purchase import describe_assay

@@ -9,7 +9,7 @@ from prefect.utilities.callables import parameter_schema
 from typer.main import get_command
 
 from prefect_assay.blocks import AssayExperiment
-from prefect_assay.campaigns.loops import Loop
+from prefect_assay.campaigns.loops.loop import Loop
 from prefect_assay.campaigns.plan import CampaignInput
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.app import app

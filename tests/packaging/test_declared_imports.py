@@ -32,7 +32,6 @@ FOLDERS_OF_EXTRAS = {
 }
 ONLY_ANNOTATIONS = ("src/prefect_assay/archive/s3.py",)  # import from the development group, for types
 ANYWHERE = (
-    "tokens",
     "x402",
     "parquet",
     "server",

@@ -9,8 +9,8 @@ from prefect_assay import blocks
 from prefect_assay.blocks.archives import ARCHIVES, get_archive_kind
 from prefect_assay.blocks.wallets import WALLETS
 from prefect_assay.errors import ConfigurationError, InputError
-from prefect_assay.orders.payments import can_pay_again, get_rail_kind, name_rail, rails
-from prefect_assay.orders.payments.rails import RAILS
+from prefect_assay.orders.payments import rails
+from prefect_assay.orders.payments.rails import RAILS, can_pay_again, get_rail_kind, name_rail
 from prefect_assay.orders.payments.terms import Terms
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS
 from prefect_assay.tasks.pay import require_rail

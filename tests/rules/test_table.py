@@ -157,8 +157,7 @@ AT_ONCE = [
         ("name", "allowed_actions", "allowed_org_ids", "attenuated_parent_token_id"),
     ),
     ("partners.mint_token", {"org": {"type": "existing_org", "id": "x"}, "user": {"email": "nobody"}}, ("org", "email")),
-    ("targets.request_custom", {"name": "", "product_id": "", "vendor": "", "product_url": "ftp://x/y"}, ("name", "product_id", "vendor", "product_url")),
-    ("feedback.submit", {"feedback_type": "praise", "request_uuid": "1"}, ("feedback_type", "request_uuid")),
+    ("targets.request_custom", {"name": "", "product_id": ""}, ("name", "product_id")),
 ]  # fmt: skip
 
 

@@ -61,11 +61,10 @@ _MINT: Final = MintRequest(
 # By parameter, or by method and parameter. Any other id is ID, any other text "a".
 _ALL: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("selfservice_only", "detailed", "show_conjugated", "enabled"), True),
-    **dict.fromkeys(("url", "webhook_url", "product_url"), _URL),
+    **dict.fromkeys(("url", "webhook_url"), _URL),
     **dict.fromkeys(("designs", "sequences"), (_DESIGN,)),
     **dict.fromkeys(("limit", "offset"), 1),
     "where": (),
-    "request_uuid": ID,
     "antigen_concentrations": [1.0],
     "attenuation": Attenuation(
         allowed_actions=("read",),
@@ -86,9 +85,7 @@ _ALL: Final[Mapping[str, Any]] = {
         webhook_secret=SecretStr("0" * 32),
     ),
     "tokens.mint.request": _MINT,
-    "feedback_type": "feedback",
     "headers": {"a": "b"},
-    "json_body": {"a": 1},
     "n_replicates": 3,
     "parameters": {},
     "invoices.pay.headers": {},  # the rail names the headers of a credential

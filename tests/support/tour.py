@@ -308,10 +308,7 @@ def _account(tour: Tour) -> None:
         "product_id": "P-1",
         "sequence": "MKV",
         "pdb_id": "1ABC",
-        "vendor": "v",
-        "note": "n",
     }
-    custom |= {"product_url": "https://example.org/p", "molecular_weight": 1.5}
     request_id = tour.ask("POST", "/targets/request-custom", json=custom).json()["id"]
     tour.ask("POST", "/targets/request-custom", json=custom)  # 409
     tour.ask("POST", "/targets/request-custom", json={**custom, "product_id": "P-2", "sequence": "M1"})  # 422

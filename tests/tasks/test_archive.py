@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from prefect.logging import disable_run_logger
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.results.mapping import read_mapping
+from prefect_assay.analysis.tables.reread import reread_experiments
 from prefect_assay.archive import read_latest
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns import artifacts
@@ -322,7 +322,7 @@ def test_a_table_that_fails_is_a_note_and_is_healed_by_the_next_run(tmp_path, mo
         raise ValueError("this pyarrow cannot")
 
     with monkeypatch.context() as broken:
-        broken.setattr(tables, "write_newest_table", fail)
+        broken.setattr("prefect_assay.tasks.archive.write_newest_table", fail)
         results = kept(Credentials(GOOD), tmp_path)
     assert results.notes == (
         "LAB-001-001 is not in the tables: this pyarrow cannot. `prefect-assay archive tables` adds it later",
@@ -347,7 +347,7 @@ def test_a_mapping_that_was_declared_stays_when_the_run_archives_again(tmp_path)
     assert [row.outcome for row in first.rows] == ["unknown"]
     store = LocalArchive(root=str(tmp_path)).get_store()
     mapping = read_mapping(b'[expression.fields.milligrams]\ncolumn = "yield_mean"', "map.toml")
-    (again,) = tables.reread_experiments(store, "", now=datetime(2026, 12, 1, tzinfo=UTC), mapping=mapping)
+    (again,) = reread_experiments(store, "", now=datetime(2026, 12, 1, tzinfo=UTC), mapping=mapping)
     assert again.record.version == 2
 
     unchanged = kept(credentials, tmp_path)

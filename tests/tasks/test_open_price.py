@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.errors import ServiceUnavailable, UnexpectedAnswer
-from prefect_assay.orders.payments import describe_hosted
-from prefect_assay.orders.payments.reconciliation import read_invoice, read_payment_status
+from prefect_assay.orders.payments.reconciliation import describe_hosted, read_invoice, read_payment_status
 from prefect_assay.service.models.vocabulary import InvoiceStatus
 from prefect_assay.tasks import estimate
 from support.archive.memory_store import make_ledger

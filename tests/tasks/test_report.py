@@ -61,7 +61,7 @@ def test_the_report_is_archived_once(archive, tmp_path):
     kept = read_latest(LocalStore(tmp_path), "", "c", "REPORT")
     assert kept.manifest.results_status == "all"
     assert kept.manifest.version == 1
-    assert {"summary.csv", "competition.csv", "plots/ranked.svg"} <= kept.files.keys()
+    assert {"summary.csv", "plots/ranked.svg"} <= kept.files.keys()
     assert b"did not express" in kept.read("report.html")
 
 

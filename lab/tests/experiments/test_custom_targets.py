@@ -36,24 +36,6 @@ def test_a_request_is_stored_and_waits_for_staff(core):
     assert get(core, PATH, filter="eq(product_id,OWN-1)")["total"] == 1
 
 
-@pytest.mark.parametrize("weight", [47.5, "47.5 kDa"])
-def test_a_request_may_say_who_sells_it(core, weight):
-    product = {
-        "vendor": "Antigens Ltd",
-        "note": "the glycosylated form, please",
-        "product_url": "https://antigens.example/own-1",
-        "molecular_weight": weight,
-    }
-    asked = ask(core, **product).body
-    assert {name: asked[name] for name in product} == product
-    assert get(core, f"{PATH}/{asked['id']}") == asked
-    target = get(core, f"/targets/{decide(core, asked['id'], approved=True)['target_id']}")
-    assert (target["vendor_name"], target["url"]) == (product["vendor"], product["product_url"])
-    assert target["details"]["molecular_weight"] == weight
-    plain = ask(core, product_id="OWN-2").body
-    assert {plain[name] for name in product} == {None}
-
-
 def test_a_known_product_id_is_a_conflict_within_the_organisation(core):
     ask(core)
     assert refusal(core, "POST", PATH, json_body=WANTED | {"name": "again"}).status == 409

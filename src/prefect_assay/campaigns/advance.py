@@ -65,7 +65,7 @@ from prefect_assay.orders.next_action import (
     next_action,
     spending_question,
 )
-from prefect_assay.orders.payments import can_pay_again
+from prefect_assay.orders.payments.rails import can_pay_again
 from prefect_assay.orders.payments.reconciliation import read_payment_status
 from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.orders.stages import Stage

@@ -10,7 +10,7 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_of_address
-from prefect_assay.campaigns.loops import LoopLog, of_designs_address
+from prefect_assay.campaigns.loops.loop_log import LoopLog, of_designs_address
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs.liabilities import design_warnings
 from prefect_assay.designs.options import ReadingOptions

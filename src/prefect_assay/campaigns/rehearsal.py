@@ -41,19 +41,14 @@ from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.client.http.secrets import spellings
 from prefect_assay.service.description import Need, get_call_facts
-from prefect_assay.service.drift import (
-    Change,
-    Facts,
-    compare,
-    facts_of,
-    known_interface,
-    usage_by_operation,
-)
+from prefect_assay.service.drift.compare import Change, compare
+from prefect_assay.service.drift.document import Facts, facts_of, known_interface
 from prefect_assay.service.drift.fields import (
     FieldState,
     SeenField,
     compare_answers,
 )
+from prefect_assay.service.drift.usage import usage_by_operation
 from prefect_assay.service.drift.witness import WitnessClient
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.experiment import ExperimentSummary

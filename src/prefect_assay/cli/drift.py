@@ -13,13 +13,9 @@ from prefect_assay.cli.service import ADDRESS_VARIABLE, TOKEN_VARIABLE
 from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.description import Need, get_call_facts
-from prefect_assay.service.drift import (
-    Change,
-    compare,
-    facts_of,
-    known_interface,
-    usage_by_operation,
-)
+from prefect_assay.service.drift.compare import Change, compare
+from prefect_assay.service.drift.document import facts_of, known_interface
+from prefect_assay.service.drift.usage import usage_by_operation
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.words import many
 

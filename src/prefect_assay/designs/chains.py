@@ -22,7 +22,7 @@ from prefect_assay.designs.doubt import (
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.readers.producers import COLAB
 from prefect_assay.designs.readers.records import Rows, SourceErrors, check_rows
-from prefect_assay.designs.tables import UnreadableFile
+from prefect_assay.designs.tables.errors import UnreadableFile
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.service.models.sequences import Pool, ReadingReport, Sequences
 from prefect_assay.service.models.spec_rules import quoted

@@ -15,7 +15,8 @@ from prefect_assay.designs.readers.formats import read_rows
 from prefect_assay.designs.readers.mutations import check_mutations
 from prefect_assay.designs.readers.records import Rows, SourceErrors, check_rows
 from prefect_assay.designs.readers.row_checks import compare_rows_with_columns
-from prefect_assay.designs.tables import UnreadableFile, read_content
+from prefect_assay.designs.tables.content import read_content
+from prefect_assay.designs.tables.errors import UnreadableFile
 from prefect_assay.service.models.sequences import Duplicate, Pool, Sequences
 
 PASTED: Final = "pasted text"

@@ -80,7 +80,6 @@ class SelectionSettings(Model):
     controls: tuple[Line, ...] = Field(
         default=(), max_length=LIST_MAX, description="Names of designs that are always bought."
     )
-    repeat_measured: bool = Field(default=False, description="Also buy designs that were measured already.")
     max_per_method: Count | None = Field(default=None, description="Designs of one method at most.")
     max_per_parent: Count | None = Field(default=None, description="Designs of one parent at most.")
     identity: float | None = Field(

@@ -55,6 +55,4 @@ class StackLab(LocalLab):
         """Attach to the process that the stack has started."""
         self._connect()
         self.organization_id = self.clock()["organization_id"]
-        key = httpx.get(f"{self.base_url}/.well-known/token-key", timeout=5, trust_env=False, verify=NO_TLS)
-        self.token_public_key = key.json()["public_key"]
         return self

@@ -11,7 +11,7 @@ from prefect_assay.analysis.report.orders import orders_of
 from prefect_assay.analysis.report.render import _account_rows, _make_tiles
 from prefect_assay.analysis.results import from_csv
 from prefect_assay.analysis.results.row import Outcome
-from prefect_assay.analysis.tables import update_tables
+from prefect_assay.analysis.tables.files import update_tables
 from prefect_assay.archive import LocalStore, read_latest
 from prefect_assay.errors import ArchiveError
 from prefect_assay.orders.ledger import Ledgers

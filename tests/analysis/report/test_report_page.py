@@ -247,7 +247,7 @@ def test_every_replicate_has_its_curves(made):
 def test_the_same_archive_gives_the_same_bytes_elsewhere(made, archive):
     here = {d.path: hashlib.sha256(d.body).hexdigest() for d in made.documents}
     assert elsewhere(archive, seed="17")["digests"] == here
-    assert {"report.html", "summary.csv", "competition.csv", "plots/overview.svg"} <= here.keys()
+    assert {"report.html", "summary.csv", "plots/overview.svg"} <= here.keys()
     assert str(archive).encode() not in made.page
 
 
@@ -298,7 +298,7 @@ def test_an_unchanged_report_writes_nothing_and_the_archive_stays_intact(made, a
 )
 def test_without_an_extra_the_rest_is_made_and_one_line_says_so(archive, names, missing, has_page):
     output = elsewhere(archive, BLOCKED.replace("{names}", repr(names)))
-    assert {"summary.csv", "competition.csv", "competition-replicates.csv"} <= output["digests"].keys()
+    assert {"summary.csv", "summary.json"} <= output["digests"].keys()
     assert output["page"] is has_page
     assert output["notes"] == [f"{missing} needs an extra: in a checkout, run pip install '.[report]'"]
 

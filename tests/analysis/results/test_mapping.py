@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from prefect_assay.analysis.results import Outcome, list_unread_values, read_rows
+from prefect_assay.analysis.results import Outcome
 from prefect_assay.analysis.results.mapping import read_mapping
+from prefect_assay.analysis.results.tidy import list_unread_values, read_rows
 from prefect_assay.errors import InputError
 from prefect_assay.service.models.result import Result
 

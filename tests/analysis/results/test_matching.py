@@ -2,7 +2,9 @@
 
 import pytest
 
-from prefect_assay.analysis.results import match_results, read_rows, summarize
+from prefect_assay.analysis.results import summarize
+from prefect_assay.analysis.results.matching import match_results
+from prefect_assay.analysis.results.tidy import read_rows
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.sequences import ProteinSequence
 

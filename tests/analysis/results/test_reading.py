@@ -5,8 +5,10 @@ import json
 
 import pytest
 
-from prefect_assay.analysis.results import read_results, read_rows, read_sequence_names
+from prefect_assay.analysis.results import read_results
+from prefect_assay.analysis.results.reading import read_sequence_names
 from prefect_assay.analysis.results.row import Outcome
+from prefect_assay.analysis.results.tidy import read_rows
 from prefect_assay.service.models.sequences import ProteinSequence
 
 ENTRY = {"name": "a", "kd_mean": 1e-9}

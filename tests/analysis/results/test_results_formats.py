@@ -4,13 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.analysis.results import (
-    ResultRow,
-    format_molar,
-    is_hit,
-    summarize,
-)
-from prefect_assay.analysis.results.formats import format_molar_range
+from prefect_assay.analysis.results import ResultRow, is_hit, summarize
+from prefect_assay.analysis.results.formats import format_molar, format_molar_range
 
 
 def row(name, **fields):

@@ -9,17 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.analysis.results import (
-    Level,
-    Outcome,
-    from_csv,
-    is_hit,
-    list_unread_values,
-    read_rows,
-    summarize,
-    to_csv,
-)
+from prefect_assay.analysis.results import Level, Outcome, from_csv, is_hit, summarize, to_csv
 from prefect_assay.analysis.results.summary import pool_scatters
+from prefect_assay.analysis.results.tidy import list_unread_values, read_rows
 from prefect_assay.campaigns.loops.rules import best_value
 from prefect_assay.service.assays import Objective
 from prefect_assay.service.models.result import Result

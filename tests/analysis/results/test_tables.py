@@ -1,4 +1,4 @@
-"""Tables for people: nothing runs in a spreadsheet, numbers remain numbers, and the competition's columns are verbatim."""
+"""Tables for people: nothing runs in a spreadsheet, numbers remain numbers."""
 
 import csv
 import io
@@ -9,15 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from prefect_assay.analysis.results import ResultRow, from_csv, to_csv
-from prefect_assay.analysis.results.summary import DesignSummary, summarize
+from prefect_assay.analysis.results.summary import DesignSummary
 from prefect_assay.analysis.results.tables import (
     encode_summary_parquet,
     guard_cell,
-    write_competition_csv,
-    write_competition_replicates_csv,
     write_summary_csv,
 )
-from prefect_assay.analysis.selection import read_history
 
 SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
 INVISIBLE = " \t\r\n\x00\x0b\x1f\xa0\u200b\u2028\u3000\ufeff"
@@ -54,7 +51,7 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_cannot_run(name):
     written = lines(write_summary_csv([design(name, attributes={name: name})]))[0]
-    for text in (written["name"], *written, lines(write_competition_csv([design(name)]))[0]["name"]):
+    for text in (written["name"], *written):
         for cell in text.replace("\t", ";").replace("\r", ";").replace("\n", ";").split(";"):
             assert cell.lstrip(INVISIBLE)[:1] not in {*SIGNS}
     assert "'" in written["name"]
@@ -132,50 +129,6 @@ def test_parquet_has_the_columns_of_the_csv_and_exact_texts():
     assert (record["reasons"], record["ipTM"], record["tm_C"]) == (["a", "b"], "0.9", None)
     assert encode_summary_parquet(designs) == data
     assert pq.read_table(io.BytesIO(encode_summary_parquet([]))).num_rows == 0
-
-
-def replicate(**fields):
-    values = {"experiment_code": "E-1", "result_id": "r", "result_type": "affinity", "level": "replicate"}
-    return ResultRow.model_validate({**values, "name": "d1", "outcome": "measured", **fields})
-
-
-def test_a_limit_of_k_d_is_one_in_the_competition_files_too():
-    """Without its sign, whoever reads the file takes `>100 uM` for a measured K_D of 100 uM."""
-    above = {"kd_M": 1e-4, "qualifier": ">", "binding": "true"}
-    designs = summarize([replicate(level="summary", **above), replicate(replicate=1, **above)])
-    written = (
-        write_competition_csv(designs),
-        write_competition_replicates_csv([replicate(replicate=1, **above)]),
-    )
-    for table in written:
-        assert lines(table)[0]["kd"] == ">0.0001"
-        (summary,) = read_history(table).designs
-        assert (summary.qualifier, summary.kd_M) == (">", 1e-4)
-
-
-def test_the_competition_files_are_as_published():
-    rows = [
-        replicate(level="summary", kd_M=8.5e-8, binding="true", binding_strength="medium", expression="high"),
-        replicate(
-            replicate=1,
-            kd_M=9.59821745799102e-8,
-            kon_per_M_s=70048.0324672482,
-            koff_per_s=0.00672336248125063,
-            binding="true",
-            binding_strength="medium",
-            expression="high",
-        ),
-        replicate(replicate=2, outcome="no_binding", kd_M=1e-6, binding="false", binding_strength="none"),
-    ]
-    assert write_competition_replicates_csv(rows).decode() == (
-        '\ufeff"name","replicate","kd","kon","koff","binding_strength","binding","expression"\n'
-        '"d1",1,9.59821745799102e-08,70048.0324672482,0.00672336248125063,"medium","true","high"\n'
-        '"d1",2,"null","null","null","none","false","null"\n'
-    )
-    assert write_competition_csv(summarize(rows)).decode() == (
-        '\ufeff"name","kd","binding_strength","binding","expression","sequence"\n'
-        '"d1",8.5e-08,"medium","true","high","null"\n'
-    )
 
 
 def test_a_missing_extra_is_named(monkeypatch):

@@ -16,8 +16,6 @@ from prefect_assay.analysis.results import (
     Outcome,
     ResultRow,
     to_csv,
-    write_competition_csv,
-    write_competition_replicates_csv,
     write_summary_csv,
 )
 from prefect_assay.analysis.results.hits import (
@@ -88,24 +86,27 @@ def test_the_summary_is_read_with_the_designers_columns():
 
 
 def test_the_competitions_files_are_read_per_design_and_per_replicate():
-    designs = [
-        DesignSummary(**row.model_dump(include=set(DesignSummary.model_fields)), replicates=1)
-        for row in ROWS[:3]
-    ]
-    per_design = read_history(write_competition_csv(designs))
+    per_design = read_history(
+        '\ufeff"name","kd","binding_strength","binding","expression","sequence"\n'
+        '"a",1e-08,"strong","true","high","ACDA"\n'
+        '"b",">0.0001","null","true","high","ACDB"\n'
+        '"c","null","null","false","high","ACDC"\n'
+        '"d","null","null","null","none","ACDD"\n'
+    )
     assert outcomes(per_design) == {
         "a": Outcome.MEASURED,
+        "b": Outcome.MEASURED,
         "c": Outcome.NO_BINDING,
         "d": Outcome.NO_EXPRESSION,
     }
-    assert per_design.designs[0].kd_M == 1e-8
+    assert [(row.qualifier, row.kd_M) for row in per_design.designs[:2]] == [(None, 1e-8), (">", 1e-4)]
 
-    replicates = [
-        row("a", Outcome.MEASURED, kd, level=Level.REPLICATE, replicate=number, binding="true")
-        for number, kd in enumerate((1e-8, 4e-8))
-    ]
-    replicates.append(row("a", Outcome.NO_BINDING, level=Level.REPLICATE, replicate=3, binding="false"))
-    (design,) = read_history(write_competition_replicates_csv(replicates)).designs
+    (design,) = read_history(
+        '\ufeff"name","replicate","kd","kon","koff","binding_strength","binding","expression"\n'
+        '"a",1,1e-08,70048.0324672482,0.00672336248125063,"null","true","null"\n'
+        '"a",2,4e-08,"null","null","null","true","null"\n'
+        '"a",3,"null","null","null","null","false","null"\n'
+    ).designs
     assert design.outcome is Outcome.MEASURED
     assert design.kd_M == pytest.approx(2e-8)
     assert design.replicates == 3

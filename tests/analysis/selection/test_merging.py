@@ -1,5 +1,7 @@
 """A measurement that stands in several tables counts once; what was measured twice counts twice."""
 
+import csv
+import io
 import itertools
 from pathlib import Path
 
@@ -8,16 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab_support.designs import invented_designs, measure, order
-from prefect_assay.analysis.results import (
-    Outcome,
-    count_hit_rates,
-    read_rows,
-    summarize,
-    to_csv,
-    write_competition_csv,
-    write_competition_replicates_csv,
-    write_summary_csv,
-)
+from prefect_assay.analysis.results import Outcome, count_hit_rates, summarize, to_csv, write_summary_csv
+from prefect_assay.analysis.results.tidy import read_rows
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.service.models.result import Result
 
@@ -30,7 +24,7 @@ def rate(history):
 
 
 def campaign_tables(count, seed):
-    """The four tables that a campaign archives."""
+    """The two tables that a campaign archives, and the same measurements as two files of the public competition."""
     records = measure(**order(invented_designs(count, seed=seed))).result_records
     rows = read_rows(
         [Result.model_validate({"id": "r1", **record}) for record in records], experiment_code="LAB-001-001"
@@ -39,9 +33,49 @@ def campaign_tables(count, seed):
     return (
         to_csv(rows),
         write_summary_csv(designs),
-        write_competition_csv(designs),
-        write_competition_replicates_csv(rows),
+        write_published(
+            "name,kd,binding_strength,binding,expression,sequence",
+            (
+                (
+                    row.name,
+                    signed(row.reported_kd_M, row.reported_qualifier) or signed(row.kd_M, row.qualifier),
+                    row.binding_strength,
+                    row.binding,
+                    row.expression,
+                    row.aa_string,
+                )
+                for row in designs
+            ),
+        ),
+        write_published(
+            "name,replicate,kd,binding_strength,binding,expression",
+            (
+                (
+                    row.name,
+                    row.replicate,
+                    signed(row.kd_M, row.qualifier) if row.outcome == Outcome.MEASURED else None,
+                    row.binding_strength,
+                    row.binding,
+                    row.expression,
+                )
+                for row in rows
+                if row.level == "replicate"
+            ),
+        ),
     )
+
+
+def signed(kd, qualifier):
+    return kd if qualifier is None else f"{qualifier}{kd}"
+
+
+def write_published(header, rows):
+    """In the form of the competition, with its word for nothing."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(header.split(","))
+    writer.writerows(["null" if value is None else value for value in row] for row in rows)
+    return b"\xef\xbb\xbf" + buffer.getvalue().encode()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -62,7 +96,7 @@ def test_the_four_tables_of_a_campaign_count_each_design_once_in_any_order(seed)
 def test_so_do_the_tables_of_other_assays(kind, designs):
     folder = GOLDEN / f"golden-{kind}"
     tables = [*folder.glob("TABLE/v001/results.csv"), *folder.glob("REPORT/v001/*.csv")]
-    assert len(tables) == 4
+    assert len(tables) == 2
     assert {len(read_history(*some)) for some in itertools.permutations(tables)} == {designs}
 
 

@@ -121,7 +121,7 @@ def test_the_choices_do_not_depend_on_the_process():
     assert len(answers) == 1
 
 
-def test_what_was_measured_or_ordered_is_not_bought_again_unless_asked():
+def test_what_was_measured_or_ordered_is_not_bought_again():
     history = make_history(
         [measured(39), measured(38, Outcome.NO_BINDING), measured(37, Outcome.PENDING), measured(5)]
     )
@@ -130,8 +130,6 @@ def test_what_was_measured_or_ordered_is_not_bought_again_unless_asked():
 
     assert names(selection) == ["d36", "d35"]
     assert selection.counts()[Fate.MEASURED] == 4
-    again = select_designs(pool(), history, 2, TOP.model_copy(update={"repeat_measured": True}))
-    assert names(again) == ["d39", "d38"]
 
 
 def other(number, result_type, **changes):

@@ -2,9 +2,11 @@
 
 import pytest
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.kinetics.analysis import Verdict
 from prefect_assay.analysis.results import summarize
+from prefect_assay.analysis.tables.designs import read_measured_designs
+from prefect_assay.analysis.tables.files import update_tables
+from prefect_assay.analysis.tables.summary import read_summary_table
 from prefect_assay.archive import LocalStore
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.service.models.sequences import ProteinSequence
@@ -33,7 +35,7 @@ def store(tmp_path):
     store = LocalStore(tmp_path)
     archive_plan(store, "", "by-hand", DESIGNS)
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])
-    tables.update_tables(store, "")
+    update_tables(store, "")
     return store
 
 
@@ -51,9 +53,9 @@ def test_open_designs_are_known_although_the_report_is_damaged(tmp_path):
     store = LocalStore(tmp_path)
     archive_measured_round(store, "", selected_round(store, ""))
     archive_plan(store, "", "by-hand", DESIGNS)
-    tables.update_tables(store, "")
+    update_tables(store, "")
     _overwrite(store, "binders-round-001/REPORT/v*/summary.json", b"other")
-    measured = tables.read_measured_designs(store, "")
+    measured = read_measured_designs(store, "")
     assert (len(measured.designs), _planned(measured), measured.unread_plans) == (4, ["h1", "h2"], ())
     assert all(design.attributes["Method"] and design.price_cents is None for design in measured.designs)
     (note,) = measured.notes
@@ -62,7 +64,7 @@ def test_open_designs_are_known_although_the_report_is_damaged(tmp_path):
 
 def test_a_plan_that_cannot_be_read_is_named_and_the_results_remain(store):
     _overwrite(store, "by-hand/PLAN/v*/plan.json", b"{}")
-    measured = tables.read_measured_designs(store, "")
+    measured = read_measured_designs(store, "")
     assert ([design.name for design in measured.designs], _planned(measured), measured.notes) == (
         ["h1"],
         [],
@@ -79,24 +81,24 @@ def test_a_busy_archive_is_no_unreadable_plan_or_report(tmp_path, name, measured
     store = LocalStore(tmp_path)
     archive_measured_round(store, "", selected_round(store, ""))
     if measured:
-        tables.update_tables(store, "")
+        update_tables(store, "")
     with pytest.raises(ArchiveUnavailable):
-        tables.read_measured_designs(_BusyAt(tmp_path, name), "")
+        read_measured_designs(_BusyAt(tmp_path, name), "")
 
 
 def test_results_that_the_tables_lack_are_named(store):
     archive_rows(store, "", "by-hand", "HND-002", [row("h2", "HND-002", kd_M=1e-9)])
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=2e-9)], day=2)
-    measured = tables.read_measured_designs(store, "")
+    measured = read_measured_designs(store, "")
     advice = "has results that are not in the tables; run `prefect-assay archive tables`"
     assert measured.notes == (f"campaign by-hand: HND-001 {advice}", f"campaign by-hand: HND-002 {advice}")
-    tables.update_tables(store, "")
-    assert tables.read_measured_designs(store, "").notes == ()
+    update_tables(store, "")
+    assert read_measured_designs(store, "").notes == ()
 
 
 def test_files_of_the_user_in_the_register_are_no_campaigns(store):
     (store.root / "LEDGERS/VERSIONS/Thumbs.db").write_bytes(b"")
-    assert _planned(tables.read_measured_designs(store, "")) == ["h2"]
+    assert _planned(read_measured_designs(store, "")) == ["h2"]
 
 
 def _measure(*, mean=None, kds=(), tms=(), **fields):
@@ -122,9 +124,9 @@ def test_corrected_replicates_take_the_place_of_the_report(tmp_path, before, aft
     marks = {"verdict": Verdict.AGREES, "kd_low_M": 6e-7, "group": "A"}
     (known,) = (design.model_copy(update=marks) for design in summarize(before, campaign_id="c"))
     archive_report(store, "", "c", [known])
-    assert tables.read_summary_table(store, "", "c", before).designs == (known,)
+    assert read_summary_table(store, "", "c", before).designs == (known,)
     (expected,) = summarize(after, campaign_id="c")
-    (design,) = tables.read_summary_table(store, "", "c", after).designs
+    (design,) = read_summary_table(store, "", "c", after).designs
     assert design == expected.model_copy(update={"group": None})
     assert (design.verdict, design.group) == (None, None)
 
@@ -139,4 +141,4 @@ def test_a_limit_that_only_the_curves_give_remains_and_so_do_last_digits(tmp_pat
     ):
         known = made.model_copy(update={"verdict": Verdict.AGREES, **update})
         archive_report(store, "", "c", [known], day=3)
-        assert tables.read_summary_table(store, "", "c", rows).designs == (known,)
+        assert read_summary_table(store, "", "c", rows).designs == (known,)

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import Outcome, from_csv
 from prefect_assay.analysis.results.mapping import read_mapping
+from prefect_assay.analysis.tables.reread import reread_experiments
+from prefect_assay.analysis.tables.rows import Query, query_rows
 from prefect_assay.archive import list_versions, read_latest, verify_versions
 from prefect_assay.errors import ArchiveError, InputError
 from support.archive.campaigns import archive_odd_answer
@@ -17,7 +18,7 @@ MAPPING = read_mapping(b'[fluorescence.fields.brightness]\ncolumn = "intensity_m
 
 
 def again(store, **options):
-    (one,) = tables.reread_experiments(store, "lab", now=NOW, **options)
+    (one,) = reread_experiments(store, "lab", now=NOW, **options)
     return one
 
 
@@ -54,7 +55,7 @@ def latest_files(store, number):
 def test_the_table_shows_the_new_version(any_store):
     archive_odd_answer(any_store, "lab")
     again(any_store, mapping=MAPPING)
-    table = tables.query_rows(any_store, "lab", tables.Query(outcome=Outcome.MEASURED))
+    table = query_rows(any_store, "lab", Query(outcome=Outcome.MEASURED))
     assert table.column("name").to_pylist() == ["d1"]
 
 
@@ -62,17 +63,16 @@ def test_only_what_is_asked_for_is_read(any_store):
     for campaign, code in (("round-1", "LAB-001"), ("round-1", "LAB-002"), ("round 2", "LAB-003")):
         archive_odd_answer(any_store, "lab", campaign=campaign, code=code)
     assert [
-        one.experiment_code
-        for one in tables.reread_experiments(any_store, "lab", now=NOW, campaign_id="round 2")
+        one.experiment_code for one in reread_experiments(any_store, "lab", now=NOW, campaign_id="round 2")
     ] == ["LAB-003"]
     assert [
         one.experiment_code
-        for one in tables.reread_experiments(any_store, "lab", now=NOW, experiment_code="LAB-002")
+        for one in reread_experiments(any_store, "lab", now=NOW, experiment_code="LAB-002")
     ] == ["LAB-002"]
     assert len(list_versions(any_store, "lab", "round-1", "LAB-001")) == 1
-    assert len(tables.reread_experiments(any_store, "lab", now=NOW)) == 3
+    assert len(reread_experiments(any_store, "lab", now=NOW)) == 3
     with pytest.raises(InputError, match="no archived experiment of campaign another"):
-        tables.reread_experiments(any_store, "lab", now=NOW, campaign_id="another")
+        reread_experiments(any_store, "lab", now=NOW, campaign_id="another")
 
 
 def test_a_raw_answer_that_has_changed_is_not_read(local_store):
@@ -81,4 +81,4 @@ def test_a_raw_answer_that_has_changed_is_not_read(local_store):
     path.chmod(0o644)
     path.write_bytes(b"{}")
     with pytest.raises(ArchiveError, match="has changed since it was archived"):
-        tables.reread_experiments(local_store, "lab", now=NOW)
+        reread_experiments(local_store, "lab", now=NOW)

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import COLUMNS, Outcome
 from prefect_assay.analysis.results.formats import write_parquet
-from prefect_assay.analysis.tables.files import MEDIA_TYPE, make_results_schema
+from prefect_assay.analysis.tables.designs import read_measured_designs
+from prefect_assay.analysis.tables.files import MEDIA_TYPE, make_results_schema, update_tables
+from prefect_assay.analysis.tables.rows import Query, query_rows, read_earlier_replicates
 from prefect_assay.archive import LocalStore, read_latest
 from prefect_assay.archive.layout import is_table
 from prefect_assay.errors import ArchiveError
@@ -21,16 +22,16 @@ from support.archive.campaigns import TARGET, archive_rows, archive_two_campaign
 @pytest.fixture
 def filled(any_store):
     archive_two_campaigns(any_store, "lab")
-    tables.update_tables(any_store, "lab")
+    update_tables(any_store, "lab")
     return any_store
 
 
 def names(store, **fields):
-    return tables.query_rows(store, "lab", tables.Query(**fields)).column("name").to_pylist()
+    return query_rows(store, "lab", Query(**fields)).column("name").to_pylist()
 
 
 def test_the_newest_version_counts_and_measured_designs_come_first(filled):
-    table = tables.query_rows(filled, "lab", tables.Query())
+    table = query_rows(filled, "lab", Query())
     rows = [(record["name"], record["outcome"], record["version"]) for record in table.to_pylist()]
     assert rows == [
         ("d1", "measured", 2),
@@ -42,7 +43,7 @@ def test_the_newest_version_counts_and_measured_designs_come_first(filled):
 
 
 def test_a_row_says_where_it_comes_from(filled):
-    (record,) = tables.query_rows(filled, "lab", tables.Query(experiment="lab-002")).to_pylist()
+    (record,) = query_rows(filled, "lab", Query(experiment="lab-002")).to_pylist()
     version = read_latest(filled, "lab", "round-1", "LAB-002")
     assert {name: record[name] for name in record if name not in COLUMNS} == {
         "campaign_id": "round-1",
@@ -73,24 +74,24 @@ def test_a_row_says_where_it_comes_from(filled):
     ],
 )
 def test_filters_and_order(local_store, fields, expected):
-    tables.update_tables(local_store, "")
-    table = tables.query_rows(local_store, "", tables.Query(**fields))
+    update_tables(local_store, "")
+    table = query_rows(local_store, "", Query(**fields))
     design_names = table.column("name").to_pylist()
     assert sorted(design_names) == sorted(expected) if fields.get("replicates") else design_names == expected
 
 
 def test_what_cannot_be_read_is_named(local_store):
     with pytest.raises(ArchiveError, match="archive tables"):
-        tables.query_rows(local_store, "", tables.Query())
-    tables.update_tables(local_store, "")
+        query_rows(local_store, "", Query())
+    update_tables(local_store, "")
     with pytest.raises(ArchiveError, match="no results of campaign elsewhere"):
-        tables.query_rows(local_store, "", tables.Query(campaign="elsewhere"))
+        query_rows(local_store, "", Query(campaign="elsewhere"))
 
 
 def test_an_experiment_without_a_readable_target(local_store):
     archive_rows(local_store, "", "c", "LAB-009", [row("x", "LAB-009", kd_M=1e-9)], target="odd")
-    tables.update_tables(local_store, "")
-    (record,) = tables.query_rows(local_store, "", tables.Query(campaign="c")).to_pylist()
+    update_tables(local_store, "")
+    (record,) = query_rows(local_store, "", Query(campaign="c")).to_pylist()
     assert (record["target"], record["target_id"]) == (None, None)
 
 
@@ -104,8 +105,8 @@ def test_limits_and_zeros_are_no_affinities(local_store):
         row("below", "LAB-001", kd_M=1e-9, qualifier="<"),
     ]
     archive_rows(local_store, "", "limits", "LAB-001", rows)
-    tables.update_tables(local_store, "")
-    best = tables.query_rows(local_store, "", tables.Query(campaign="limits")).to_pylist()
+    update_tables(local_store, "")
+    best = query_rows(local_store, "", Query(campaign="limits")).to_pylist()
     assert [record["name"] for record in best] == ["below", "worse", "above", "none", "zero"]
 
 
@@ -120,12 +121,12 @@ def test_the_scatter_of_earlier_campaigns_is_what_they_had_by_then(any_store):
     archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9, 2e-9, 3e-9), day=9)
     archive_rows(any_store, "lab", "round-1", "LAB-011", replicates("LAB-011", 5e-9, 6e-9), day=2)
     noon = datetime(2026, 3, 5, tzinfo=UTC)
-    assert tables.read_earlier_replicates(any_store, "lab", "round-1", noon) == (), "there is no table yet"
-    tables.update_tables(any_store, "lab")
-    assert len(tables.query_rows(any_store, "lab", tables.Query(campaign="round-0", replicates=True))) == 3
-    earlier = tables.read_earlier_replicates(any_store, "lab", "round-1", noon)
+    assert read_earlier_replicates(any_store, "lab", "round-1", noon) == (), "there is no table yet"
+    update_tables(any_store, "lab")
+    assert len(query_rows(any_store, "lab", Query(campaign="round-0", replicates=True))) == 3
+    earlier = read_earlier_replicates(any_store, "lab", "round-1", noon)
     assert sorted(replicate.kd_M for replicate in earlier) == [1e-9, 2e-9]
-    assert tables.read_earlier_replicates(any_store, "lab", "round-0", datetime(2026, 3, 1, tzinfo=UTC)) == ()
+    assert read_earlier_replicates(any_store, "lab", "round-0", datetime(2026, 3, 1, tzinfo=UTC)) == ()
 
 
 def test_real_intervals_know_no_simulated_scatter_and_simulated_ones_no_real(tmp_path):
@@ -147,10 +148,10 @@ def test_real_intervals_know_no_simulated_scatter_and_simulated_ones_no_real(tmp
             kds = [1e-9, (2 + number + version) * 1e-9]
             rows = experiment(code, source, kds, is_said_of_replicates=number % 2 == 0)
             archive_rows(store, "", campaign, code, rows, day=day)
-    tables.update_tables(store, "")
+    update_tables(store, "")
     noon = datetime(2026, 3, 5, tzinfo=UTC)
     for simulated, expected in ((False, {1, 2}), (True, {1, 3, 4, 5})):
-        earlier = tables.read_earlier_replicates(store, "", "new", noon, simulated=simulated)
+        earlier = read_earlier_replicates(store, "", "new", noon, simulated=simulated)
         assert {round(replicate.kd_M * 1e9) for replicate in earlier} == expected
 
 
@@ -171,7 +172,7 @@ def test_tables_of_another_version_are_read(tmp_path, left_out):
     """A column less in each file, and in one of them a column more."""
     store = LocalStore(tmp_path / "archive")
     archive_two_campaigns(store, "")
-    tables.update_tables(store, "")
+    update_tables(store, "")
     rewrite_tables(store, lambda table: table.drop_columns([left_out]))
     first = True
 
@@ -183,21 +184,21 @@ def test_tables_of_another_version_are_read(tmp_path, left_out):
 
     if left_out == "tm_C":
         rewrite_tables(store, add_one)
-    every = tables.query_rows(store, "", tables.Query(replicates=True))
+    every = query_rows(store, "", Query(replicates=True))
     assert {*every.column("name").to_pylist()} == {"d1", "d2", "=d3", "d4", "d5"}
     assert {*every.column(left_out).to_pylist()} == {None}
-    assert len(tables.query_rows(store, "", tables.Query())) == 5
-    tables.read_earlier_replicates(store, "", "another", datetime(2027, 1, 1, tzinfo=UTC))
-    assert tables.read_measured_designs(store, "").designs
-    assert tables.update_tables(store, "").written == 4, "and this version completes them"
-    assert tables.update_tables(store, "").written == 0
+    assert len(query_rows(store, "", Query())) == 5
+    read_earlier_replicates(store, "", "another", datetime(2027, 1, 1, tzinfo=UTC))
+    assert read_measured_designs(store, "").designs
+    assert update_tables(store, "").written == 4, "and this version completes them"
+    assert update_tables(store, "").written == 0
 
 
 def test_a_value_that_does_not_fit_its_column_is_named(local_store):
-    tables.update_tables(local_store, "")
+    update_tables(local_store, "")
     rewrite_tables(
         local_store,
         lambda table: table.drop_columns(["kd_M"]).append_column("kd_M", pa.array(["much"] * table.num_rows)),
     )
     with pytest.raises(ArchiveError, match=r"TABLES/results/.* cannot be read"):
-        tables.query_rows(local_store, "", tables.Query())
+        query_rows(local_store, "", Query())

@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import COLUMNS, DesignSummary
-from prefect_assay.analysis.tables.files import make_designs_schema, make_results_schema
+from prefect_assay.analysis.tables.files import make_designs_schema, make_results_schema, update_tables
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.s3 import S3Store
 from prefect_assay.campaigns.loops.candidates import update_candidates
@@ -48,7 +47,7 @@ def rows_of(best):
 def test_a_folder(tmp_path, monkeypatch, program):
     store = LocalStore(tmp_path / "assay-archive")
     archive_two_campaigns(store, "")
-    tables.update_tables(store, "")
+    update_tables(store, "")
     monkeypatch.chdir(tmp_path)
     assert rows_of(run(BLOCKS[program]).best) == BEST
     assert len(BLOCKS[program].strip().splitlines()) <= 3
@@ -64,7 +63,7 @@ def test_candidates(tmp_path, monkeypatch):
     store = LocalStore(tmp_path / "assay-archive")
     fixed = selected_round(store, "")
     archive_measured_round(store, "", fixed, residues=True)
-    tables.update_tables(store, "")
+    update_tables(store, "")
     update_candidates(store, "")
     monkeypatch.chdir(tmp_path)
     assert run(BLOCKS["Candidates"]).bought.fetchall() == [
@@ -82,7 +81,7 @@ def test_a_bucket(moto_endpoint, monkeypatch):
     client.create_bucket(Bucket="my-bucket")
     store = S3Store("my-bucket", client)
     archive_two_campaigns(store, "lab")
-    tables.update_tables(store, "lab")
+    update_tables(store, "lab")
     monkeypatch.setattr(fs, "S3FileSystem", partial(fs.S3FileSystem, endpoint_override=moto_endpoint))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)

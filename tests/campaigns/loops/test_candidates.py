@@ -6,13 +6,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import Outcome, write_summary_csv
 from prefect_assay.analysis.selection import History, read_history, select_designs
+from prefect_assay.analysis.tables.candidates import check_candidates, digest_sequence, read_proposals
+from prefect_assay.analysis.tables.designs import read_measured_designs
+from prefect_assay.analysis.tables.files import UpdatedTables, update_tables
 from prefect_assay.archive import LocalStore, verify_versions
 from prefect_assay.archive.layout import is_table, safe_name
-from prefect_assay.campaigns.loops import LoopLog, RoundFixed
 from prefect_assay.campaigns.loops.candidates import update_candidates, write_round
+from prefect_assay.campaigns.loops.loop_log import LoopLog, RoundFixed
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.selection import KeptFates, SelectionSettings
@@ -48,7 +50,7 @@ def test_every_candidate_has_its_fate_and_what_was_not_bought_is_kept_without_it
         "twin": ("duplicate", None, None),
     }
     first, second, *_, passed, _, twin = rows
-    assert first["sequence_sha256"] == twin["sequence_sha256"] == tables.digest_sequence(STEM + STEM)
+    assert first["sequence_sha256"] == twin["sequence_sha256"] == digest_sequence(STEM + STEM)
     assert (twin["reason"], passed["reason"]) == ("same residues as d0", "others ranked higher")
     assert (first["sequence"], passed["sequence"], passed["columns"]) == (STEM + STEM, None, None)
     assert json.loads(first["columns"]) == {"Method": "rfd", "ipTM": "0.9", "note": "keep"}
@@ -67,8 +69,8 @@ def test_a_limit_that_kept_a_candidate_out_is_its_fate(store):
 def test_a_round_is_written_once_and_is_made_again_from_the_archive_with_the_same_bytes(store):
     first = write_round(store, "", selected_round(store, ""))
     whole_round(store, "")
-    assert update_candidates(store, "") == tables.UpdatedTables(files=2, written=1)
-    assert update_candidates(store, "") == tables.UpdatedTables(files=2, written=0)
+    assert update_candidates(store, "") == UpdatedTables(files=2, written=1)
+    assert update_candidates(store, "") == UpdatedTables(files=2, written=0)
     before = files(store)
     folder = f"TABLES/candidates/{safe_name(LOOP)}"
     assert before == [f"{folder}/000001.parquet", f"{folder}/000002.parquet"]
@@ -86,10 +88,10 @@ def test_a_changed_file_and_a_changed_pool_are_noticed(store):
     position = content.index(b"ranked_lower")
     Path(path).write_bytes(content[:position] + b"Ranked_lower" + content[position + 12 :])
     assert verify_versions(store).ok
-    (finding,) = tables.check_candidates(store, "")
+    (finding,) = check_candidates(store, "")
     assert (finding.kind, store.location(finding.key)) == ("changed", path)
     with pytest.raises(ArchiveError, match=r"cannot be read: .*; run `prefect-assay archive tables`"):
-        tables.read_proposals(store, "")
+        read_proposals(store, "")
     assert update_candidates(store, "").written == 1
     assert Path(path).read_bytes() == content
     Path(path).unlink()
@@ -140,16 +142,16 @@ def test_what_was_measured_is_joined_when_it_is_read(store):
     fixed = selected_round(store, "")
     write_round(store, "", fixed)
     write_round(store, "", whole_round(store, ""))
-    before = tables.read_measured_designs(store, "")
+    before = read_measured_designs(store, "")
     assert (before.designs, len(before.unanswered)) == ((), 6)
     names = files(store)
 
     archive_measured_round(store, "", fixed)
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9, aa_string="MKV")])
-    tables.update_tables(store, "")
+    update_tables(store, "")
     assert files(store) == names
 
-    designs = {design.name: design for design in tables.read_measured_designs(store, "").designs}
+    designs = {design.name: design for design in read_measured_designs(store, "").designs}
     assert set(designs) == {"d0", "d1", "d2", "d3", "h1"}
     best = designs["d0"]
     assert (best.kd_M, best.verdict, best.price_cents, best.aa_string) == (
@@ -171,7 +173,7 @@ def test_what_was_measured_is_joined_when_it_is_read(store):
     }
     assert (designs["d2"].outcome, designs["d2"].kd_M) == (Outcome.NO_BINDING, None)
     assert "loop" not in designs["h1"].attributes
-    of_loop = tables.read_measured_designs(store, "", LOOP)
+    of_loop = read_measured_designs(store, "", LOOP)
     assert {design.name for design in of_loop.designs} == {"d0", "d1", "d2", "d3"}
     assert len(of_loop.unanswered) == 2  # of the second round
 
@@ -180,8 +182,8 @@ def test_the_export_of_the_tables_is_a_history(store):
     fixed = selected_round(store, "")
     write_round(store, "", fixed)
     archive_measured_round(store, "", fixed)
-    tables.update_tables(store, "")
-    designs = tables.read_measured_designs(store, "").designs
+    update_tables(store, "")
+    designs = read_measured_designs(store, "").designs
     assert read_history(write_summary_csv(designs)).designs == designs
 
 
@@ -190,7 +192,7 @@ def test_a_name_like_another_campaigns_gets_no_other_decision(store):
     write_round(store, "", fixed)
     archive_rows(store, "", "elsewhere", CODE, [row("d0", CODE, kd_M=1e-9, aa_string=STEM + STEM)])
     archive_rows(store, "", fixed.campaign_id, CODE, [row("d0", CODE, kd_M=1e-8, aa_string="MKV")])
-    tables.update_tables(store, "")
-    measured = tables.read_measured_designs(store, "")
+    update_tables(store, "")
+    measured = read_measured_designs(store, "")
     assert [design.attributes for design in measured.designs] == [{}, {}]
     assert len(measured.unanswered) == 4

@@ -3,7 +3,8 @@
 import pytest
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.campaigns.loops import LoopLog, check_loops
+from prefect_assay.campaigns.loops.check import check_loops
+from prefect_assay.campaigns.loops.loop_log import LoopLog
 from support.archive.loops import LOOP, archive_measured_round, selected_round, whole_round
 from support.command import command
 

@@ -10,7 +10,9 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed, Crashed, Failed, Running
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.campaigns.loops import LoopLog, Waiting, deployed
+from prefect_assay.campaigns.loops import deployed
+from prefect_assay.campaigns.loops.loop import Waiting
+from prefect_assay.campaigns.loops.loop_log import LoopLog
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import ConfigurationError, DesignerFailed, InvalidSequences
 

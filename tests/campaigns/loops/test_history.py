@@ -12,16 +12,9 @@ from prefect_assay.analysis.selection import make_history, read_history, select_
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.campaigns.loops import (
-    LoopLog,
-    RoundEnded,
-    RoundFixed,
-    choosing,
-    loop_history,
-    proposals,
-    with_newest_tables,
-)
-from prefect_assay.campaigns.loops.loop_log import PoolFile
+from prefect_assay.campaigns.loops import choosing, proposals
+from prefect_assay.campaigns.loops.history import loop_history, with_newest_tables
+from prefect_assay.campaigns.loops.loop_log import LoopLog, PoolFile, RoundEnded, RoundFixed
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.options import LoopOptions, ReadingOptions
 from prefect_assay.designs.proposed import pool_of

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.analysis.results import DesignSummary
-from prefect_assay.campaigns.loops import Stop, StopRules
+from prefect_assay.campaigns.loops.rules import Stop, StopRules
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.read import read_sequences

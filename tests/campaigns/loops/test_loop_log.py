@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.campaigns.loops import (
+from prefect_assay.campaigns.loops.loop_log import (
     LoopLog,
     LoopState,
+    PoolFile,
     RoundEnded,
     RoundFailed,
     RoundFixed,
     designs_address,
     of_designs_address,
 )
-from prefect_assay.campaigns.loops.loop_log import PoolFile
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.selection import Choice

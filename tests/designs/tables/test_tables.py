@@ -18,7 +18,8 @@ from odf.table import Table as OdfTable
 from odf.table import TableCell, TableRow
 from odf.text import P
 
-from prefect_assay.designs.tables import NoHeader, UnreadableFile, read_table
+from prefect_assay.designs.tables.errors import NoHeader, UnreadableFile
+from prefect_assay.designs.tables.table import read_table
 
 TITLES = ["name", "KD (nM)", "note"]
 ROWS = [["a", "12.5", "x, y"], ["Zürich", "850", ""], ["c", "1e3", 'he said "no"']]

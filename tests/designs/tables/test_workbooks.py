@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prefect_assay.designs.tables import UnreadableFile, read_table
-from prefect_assay.designs.tables.table import Table
+from prefect_assay.designs.tables.errors import UnreadableFile
+from prefect_assay.designs.tables.table import Table, read_table
 
 CASES = Path(__file__).parents[2] / "designs" / "cases" / "tables"
 SHEET = "xl/worksheets/sheet1.xml"

@@ -11,7 +11,7 @@ from prefect_assay.orders.job import OrderRoute, PaymentState
 from prefect_assay.orders.ledger import PaymentLedger
 from prefect_assay.orders.ledger.log import Approved, Confirming, Ordered, Sending
 from prefect_assay.orders.ledger.state import NotBegun
-from prefect_assay.orders.payments import RollingCap
+from prefect_assay.orders.payments.interfaces import RollingCap
 from prefect_assay.orders.question import QuestionKind
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, an_attempt, ledgers_in, make_ledger

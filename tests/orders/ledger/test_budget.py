@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.errors import ArchiveUnavailable, BudgetExceeded
 from prefect_assay.orders.ledger.budget import EVERY
-from prefect_assay.orders.payments import RollingCap
+from prefect_assay.orders.payments.interfaces import RollingCap
 from support.archive.memory_store import MemoryStore, ledgers_in
 from support.crash.races import SINCE, a_cap, claims
 

@@ -7,7 +7,7 @@ import pytest
 from prefect_assay.errors import ArchiveError, BudgetExceeded
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger import PaymentLedger
-from prefect_assay.orders.payments import RollingCap
+from prefect_assay.orders.payments.interfaces import RollingCap
 from support.archive.memory_store import MemoryStore, an_attempt, make_ledger, spent_cents
 
 SINCE = datetime.now(UTC) - timedelta(days=30)

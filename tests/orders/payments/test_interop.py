@@ -12,9 +12,10 @@ from pydantic import SecretStr
 from prefect_assay.errors import PaymentFailed, PaymentOutcomeUnknown
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger import PaymentLedger
-from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.guard import PaymentPolicy
 from prefect_assay.orders.payments.rails.mpp import MppRail
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
+from prefect_assay.orders.payments.settle import settle
 from prefect_assay.service.client import AssayClient
 from support.archive.memory_store import MemoryStore, make_ledger
 from support.lab.orders import booked, open_invoice

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from prefect_assay.errors import AssayError, BudgetExceeded, ClockDiffers
 from prefect_assay.orders.ledger import PaymentLedger
-from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.guard import PaymentPolicy
+from prefect_assay.orders.payments.settle import settle
 from prefect_assay.service.models.billing import Invoice
 from support.archive.memory_store import MemoryStore, make_ledger
 from support.lab.pay import PAY_TO, RAIL, Answer, with_signing

@@ -17,7 +17,7 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
     X402Wallet,
 )
-from prefect_assay.orders.payments import PaymentPolicy
+from prefect_assay.orders.payments.guard import PaymentPolicy
 
 BLOCKS = {
     block.__name__: block

@@ -25,8 +25,9 @@ from prefect_assay.errors import (
 )
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger.log import Surplus
-from prefect_assay.orders.payments import PaymentPolicy, describe_hosted
+from prefect_assay.orders.payments.guard import PaymentPolicy
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
+from prefect_assay.orders.payments.reconciliation import describe_hosted
 from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.lab.pay import (

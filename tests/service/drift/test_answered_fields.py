@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.service.drift import known_interface
+from prefect_assay.service.drift.document import known_interface
 from prefect_assay.service.drift.fields import (
     VOCABULARY,
     FieldState,

@@ -9,7 +9,7 @@ from prefect_assay.analysis.results import summarize
 from prefect_assay.analysis.results.tables import write_summary_json
 from prefect_assay.analysis.selection import History, select_designs
 from prefect_assay.archive import Document, archive_version
-from prefect_assay.campaigns.loops import LoopLog, RoundEnded, RoundFixed
+from prefect_assay.campaigns.loops.loop_log import LoopLog, RoundEnded, RoundFixed
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.read import read_pool
 from prefect_assay.designs.selection import KeptFates, SelectionSettings

@@ -26,7 +26,7 @@ from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.identity import order_key
-from prefect_assay.orders.payments import settle
+from prefect_assay.orders.payments.settle import settle
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks import archive as archiving

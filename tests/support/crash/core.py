@@ -12,7 +12,8 @@ from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import recheck_order
 from prefect_assay.orders.ledger import Ledgers, PaymentLedger
-from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.guard import PaymentPolicy
+from prefect_assay.orders.payments.settle import settle
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.tasks.quote import confirm_quote

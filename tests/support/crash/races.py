@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from prefect_assay.errors import BudgetExceeded
 from prefect_assay.orders.ledger import PaymentLedger
-from prefect_assay.orders.payments import RollingCap
+from prefect_assay.orders.payments.interfaces import RollingCap
 from support.archive.memory_store import ledgers_in
 
 NOW = datetime.now(UTC)

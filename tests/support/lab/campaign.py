@@ -30,8 +30,8 @@ from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.ledger.open_money import OpenKind, is_closed, read_logs
 from prefect_assay.orders.open_money import check_orders
-from prefect_assay.orders.payments import settle
 from prefect_assay.orders.payments.reconciliation import require_paid_again
+from prefect_assay.orders.payments.settle import settle
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod

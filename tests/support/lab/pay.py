@@ -18,10 +18,10 @@ from assay_lab.service.core import LabCore
 from lab_support.core import get, order
 from prefect_assay.errors import PaymentOutcomeUnknown
 from prefect_assay.orders.ledger import PaymentLedger
-from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.guard import PaymentPolicy
 from prefect_assay.orders.payments.rails.mpp import MppRail
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
-from prefect_assay.orders.payments.settle import utc_now
+from prefect_assay.orders.payments.settle import settle, utc_now
 from prefect_assay.service.models.billing import Invoice
 from support.archive.memory_store import MemoryStore, make_ledger, spent_cents
 from support.x402 import CANARY_KEY, NETWORK, USDC, decode, encode

@@ -90,7 +90,7 @@ RULES: tuple[Rule, ...] = (
     Rule("shapes.quote.reason", "a rejection gives one of five reasons"),
     Rule("shapes.webhooks", "a webhook has a public https address, and headers that can be sent"),
     Rule("shapes.custom", "a custom target has a name, a product id, and a sequence or a structure"),
-    Rule("shapes.feedback", "feedback has a uuid and one of three types"),
+    Rule("shapes.feedback", "feedback has a uuid and one of three types", client="it sends no feedback"),
     Rule("4.2.submit.draft", "only a draft is submitted, once", client=STATE),
     Rule("4.3.draft", "sequences are added to a draft only", client=STATE),
     Rule("4.3.answer", "adding names how many, where and which", client=MAKES),

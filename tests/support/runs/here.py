@@ -70,7 +70,7 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
     from prefect_assay.errors import AssayError
     from prefect_assay.flows import campaign, design_build_test
     from prefect_assay.orders.create import find_or_create
-    from prefect_assay.orders.payments import settle
+    from prefect_assay.orders.payments.settle import settle
     from support.accounts import AMOUNT_USD, flow_parameters
 
     find_or_create.__kwdefaults__["patience"] = (0.2,) * job.get("looks", 3)

@@ -143,8 +143,8 @@ def _request_row(db: Db, request_id: str | None) -> Row:
 
 def _request_view(row: Row) -> dict[str, Any]:
     """A request as its own record; `target_id` is the catalog target that it became."""
-    names = ("id", "name", "product_id", "sequence", "pdb_id", "vendor", "note", "product_url")
-    more = ("molecular_weight", "status", "reason", "target_id", "created_at", "updated_at")
+    names = ("id", "name", "product_id", "sequence", "pdb_id")
+    more = ("status", "reason", "target_id", "created_at", "updated_at")
     return {name: row[name] for name in (*names, *more)}
 
 
@@ -174,17 +174,16 @@ def decide_custom_target(
 
 def _into_catalog(lab: Lab, db: Db, row: Row, pricing: Mapping[str, Any] | None) -> str:
     [last] = db.column("SELECT max(seq) FROM targets")
-    names = ("sequence", "pdb_id", "molecular_weight")
-    details = {"description": "Made to order"} | {name: row[name] for name in names}
+    details = {"description": "Made to order", "sequence": row["sequence"], "pdb_id": row["pdb_id"]}
     target_id = str(uuid.uuid4())
     target = {
         "id": target_id,
         "org_id": row["org_id"],
         "seq": max(int(last or 0), _FIRST_CUSTOM) + 1,
         "name": row["name"],
-        "vendor_name": row["vendor"] or "Custom",
+        "vendor_name": "Custom",
         "catalog_number": row["product_id"],
-        "url": row["product_url"] or lab.api_url(f"/targets/request-custom/{row['id']}"),
+        "url": lab.api_url(f"/targets/request-custom/{row['id']}"),
         "pricing": dict(pricing) if pricing else None,
         "details": {name: value for name, value in details.items() if value is not None},
     }

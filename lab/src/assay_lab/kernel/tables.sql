@@ -30,8 +30,8 @@ CREATE TABLE IF NOT EXISTS targets (
   org_id TEXT REFERENCES organizations);
 CREATE TABLE IF NOT EXISTS custom_targets (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
-  name TEXT NOT NULL, product_id TEXT NOT NULL, sequence TEXT, pdb_id TEXT, vendor TEXT, note TEXT,
-  product_url TEXT, molecular_weight, status TEXT NOT NULL, reason TEXT, target_id TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, UNIQUE (org_id, product_id));
+  name TEXT NOT NULL, product_id TEXT NOT NULL, sequence TEXT, pdb_id TEXT,
+  status TEXT NOT NULL, reason TEXT, target_id TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, UNIQUE (org_id, product_id));
 CREATE TABLE IF NOT EXISTS feedback (
   id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES organizations, created_at TEXT NOT NULL,
   content TEXT NOT NULL);

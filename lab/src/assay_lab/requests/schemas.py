@@ -134,23 +134,17 @@ class RejectQuote(Body):
     feedback: str | None = None
 
 
-WEB_ADDRESS = r"^https?://[^\s/?#]+[^\s]*$"
 # The four characters of a classic accession, or the extended form that the PDB is moving to.
 PDB_ID = r"^([0-9][A-Za-z0-9]{3}|(pdb|PDB)_[0-9A-Za-z]{8})$"
 
 
 class RequestCustomTarget(Body):
-    """POST /targets/request-custom: what the antigen is, by its residues or by its structure, and who sells it."""
+    """POST /targets/request-custom: what the antigen is, by its residues or by its structure."""
 
     name: Text
     product_id: Text
     sequence: str | None = None
     pdb_id: Annotated[str, Field(pattern=PDB_ID)] | None = None
-    vendor: Text | None = None
-    note: str | None = None
-    product_url: Annotated[str, Field(pattern=WEB_ADDRESS, json_schema_extra={"format": "uri"})] | None = None
-    # Its form is not published: kDa as a number, or text with its unit, as the catalog shows it.
-    molecular_weight: Annotated[float, Field(gt=0)] | Text | None = None
 
 
 UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"

@@ -1,7 +1,7 @@
 """Actions, resources and roles (contract 5.3), and the seven restrictions of contract 2.13 as checks of a Biscuit block.
 
-The client, which must not know the lab, writes the same checks; a test compares the two. Offline attenuation writes
-checks on the facts of `facts` (lab/docs/lab.md). Where the contract lists no values, they are the lab's own.
+Offline attenuation writes checks on the facts of `make_facts` (lab/docs/lab.md). Where the contract lists no values,
+they are the lab's own.
 """
 
 import re

@@ -19,7 +19,7 @@ from prefect_assay.analysis.results import (
     to_csv,
 )
 from prefect_assay.analysis.results.row import ResultRow
-from prefect_assay.analysis.tables import read_archived_mapping
+from prefect_assay.analysis.tables.reread import read_archived_mapping
 from prefect_assay.archive.archived import Manifest
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.read import ArchivedVersion

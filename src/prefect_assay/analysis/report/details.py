@@ -1,22 +1,18 @@
-"""The parts of a report below its ranked table: all values of each design, conditions, tables to download. Pure."""
+"""The parts of a report below its ranked table: all values of each design, conditions, a table to download. Pure."""
 
 import base64
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics
 from prefect_assay.analysis.report.answers import ReportedExperiment
-from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.report.figures import CurveFigure
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
 from prefect_assay.analysis.results.formats import EMPTY, format_molar, format_rate
-from prefect_assay.analysis.results.row import COLUMNS
 from prefect_assay.analysis.results.summary import list_counted_replicates
-from prefect_assay.analysis.results.tables import list_summary_lines, write_summary_csv
-from prefect_assay.analysis.results.workbook import XLSX, write_workbook
-from prefect_assay.archive.layout import safe_name
+from prefect_assay.analysis.results.tables import write_summary_csv
 from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION
 from prefect_assay.service.models.base import Model
 
@@ -34,13 +30,6 @@ class Details(Model):
     titles: tuple[str, ...]
     lines: tuple[tuple[str, tuple[str, ...]], ...]
     attributes_left_out: int
-
-
-class Download(Model):
-    """A file inside the page: its name, and its content as a data address."""
-
-    name: str
-    address: str
 
 
 def details_table(ranked: Sequence[DesignSummary], scores: Sequence[str]) -> Details:
@@ -86,19 +75,9 @@ def list_conditions(
     return tuple(conditions)
 
 
-def make_downloads(contents: CampaignContents, designs: Sequence[DesignSummary]) -> Iterator[Download]:
-    """The table of designs as CSV, and a workbook of designs and replicates."""
-    if not designs:
-        return
-    name = safe_name(contents.campaign_id)
-    rows = [[getattr(row, column) for column in COLUMNS] for row in contents.rows]
-    sheets = {"designs": list_summary_lines(designs), "replicates": [COLUMNS, *rows]}
-    yield _make_download(f"{name}.csv", "text/csv", write_summary_csv(designs))
-    yield _make_download(f"{name}.xlsx", XLSX, write_workbook(sheets))
-
-
-def _make_download(name: str, kind: str, body: bytes) -> Download:
-    return Download(name=name, address=f"data:{kind};base64,{base64.b64encode(body).decode()}")
+def encode_table(designs: Sequence[DesignSummary]) -> str:
+    """The table of designs as CSV, in an address that holds it."""
+    return f"data:text/csv;base64,{base64.b64encode(write_summary_csv(designs)).decode()}"
 
 
 def _list_shown_columns(designs: Sequence[DesignSummary], scores: Sequence[str]) -> list[str]:

@@ -27,7 +27,8 @@ from prefect_assay.analysis.results.answers import find_highest_concentration
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import ResultRow
 from prefect_assay.analysis.results.summary import is_of_lab, pool_scatters, summarize
-from prefect_assay.analysis.tables import SUMMARY_PATH, read_earlier_replicates
+from prefect_assay.analysis.tables.files import SUMMARY_PATH
+from prefect_assay.analysis.tables.rows import read_earlier_replicates
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, read_latest
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH, safe_name
@@ -84,7 +85,7 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         "the HTML report", lambda: render_page(contents, designs, figures, tuple(curves), shown, decided)
     )
     documents = [
-        *_make_tables(designs, contents),
+        *_make_tables(designs),
         *_make_fits(analyses),
         *_make_plots(figures, curves),
         *([Document(path=REPORT_PATH, content_type="text/html; charset=utf-8", body=page)] if page else []),
@@ -165,15 +166,9 @@ def summarize_contents(
     )
 
 
-def _make_tables(designs: tuple[DesignSummary, ...], contents: CampaignContents) -> Iterator[Document]:
+def _make_tables(designs: tuple[DesignSummary, ...]) -> Iterator[Document]:
     yield Document(path="summary.csv", content_type=_CSV, body=tables.write_summary_csv(designs))
     yield Document(path=SUMMARY_PATH, content_type=_JSON, body=tables.write_summary_json(designs))
-    yield Document(path="competition.csv", content_type=_CSV, body=tables.write_competition_csv(designs))
-    yield Document(
-        path="competition-replicates.csv",
-        content_type=_CSV,
-        body=tables.write_competition_replicates_csv(contents.rows),
-    )
 
 
 def _make_fits(analyses: dict[tuple[str, str], PackageAnalysis]) -> Iterator[Document]:

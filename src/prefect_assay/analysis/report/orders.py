@@ -12,7 +12,7 @@ from prefect_assay.orders.ledger.open_money import (
     of_logs,
     read_logs,
 )
-from prefect_assay.orders.payments import name_rail
+from prefect_assay.orders.payments.rails import name_rail
 from prefect_assay.service.models.base import Model
 
 

@@ -10,7 +10,7 @@ from prefect_assay.analysis.kinetics.analysis import CONCENTRATION_ERROR, Replic
 from prefect_assay.analysis.report import words
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.report.decision import Decision
-from prefect_assay.analysis.report.details import details_table, list_conditions, make_downloads
+from prefect_assay.analysis.report.details import details_table, encode_table, list_conditions
 from prefect_assay.analysis.report.figures import SENSORGRAMS_MAX, CampaignFigures, CurveFigure
 from prefect_assay.analysis.report.sequences import sequences_of
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
@@ -25,6 +25,7 @@ from prefect_assay.analysis.results.ranked import (
     make_ranked_table,
 )
 from prefect_assay.analysis.selection import CALIBRATION, Calibration, calibrate_chances
+from prefect_assay.archive.layout import safe_name
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.orders.ledger.open_money import OpenKind
@@ -93,7 +94,8 @@ def render_page(
         conditions={
             experiment.code: list_conditions(experiment, curves) for experiment in contents.experiments
         },
-        downloads=tuple(make_downloads(contents, designs)),
+        csv_name=f"{safe_name(contents.campaign_id)}.csv",
+        csv_address=encode_table(designs),
         tiles=tuple(_make_tiles(contents, designs)),
         account=tuple(_account_rows(contents)),
         figures=figures,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from prefect_assay.analysis.results.calls import Call, read_call
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
-from prefect_assay.designs.tables import key_of
+from prefect_assay.designs.tables.table import key_of
 from prefect_assay.service.assays import find_assay_type
 from prefect_assay.service.models.base import Model
 

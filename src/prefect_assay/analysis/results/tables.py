@@ -1,4 +1,4 @@
-"""Tables that people open: one row per design as CSV or Parquet, and the column names of a public competition's files.
+"""Tables that people open: one row per design as CSV or Parquet.
 
 The CSV files are for spreadsheets, so no text cell can run as a formula there; `results.csv` and Parquet keep every value
 exactly. Knows neither where a table is kept nor who asked for it.
@@ -8,30 +8,16 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from prefect_assay.analysis.results.calls import Call, read_call
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.formats import import_pyarrow, write_parquet
-from prefect_assay.analysis.results.row import HAS_RESULT, Level, ResultRow
 from prefect_assay.foreign_text import clean_text
 from prefect_assay.service.assays import QUANTITIES
 
-COMPETITION_COLUMNS: Final = ("name", "kd", "binding_strength", "binding", "expression", "sequence")
-COMPETITION_REPLICATE_COLUMNS: Final = (
-    "name",
-    "replicate",
-    "kd",
-    "kon",
-    "koff",
-    "binding_strength",
-    "binding",
-    "expression",
-)
-_NULL: Final = "null"
 _BOM: Final = "\ufeff"
 _DESIGNS: Final = TypeAdapter(tuple[DesignSummary, ...])
 _COLUMNS: Final = tuple(column for column in DesignSummary.model_fields if column != "attributes")
@@ -94,20 +80,6 @@ def write_people_csv(header: Iterable[str], lines: Iterable[Iterable[str | float
     return buffer.getvalue().encode()
 
 
-def list_summary_lines(summaries: Iterable[DesignSummary]) -> Iterator[tuple[Any, ...]]:
-    """The same table as its header and its lines, with the values themselves; numbers of the designer's are numbers."""
-    designs = tuple(summaries)
-    designer_titles = _list_designer_columns(designs)
-    yield (*_COLUMNS, *designer_titles.values())
-    for design in designs:
-        values = (getattr(design, column) for column in _COLUMNS)
-        cells = (design.attributes.get(column, "") for column in designer_titles)
-        yield (
-            *("; ".join(value) if isinstance(value, tuple) else value for value in values),
-            *(float(text) if _NUMBER.fullmatch(text) else text for text in cells),
-        )
-
-
 def encode_summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
     """One row per design as Parquet bytes, with the columns of the CSV and texts unchanged; needs the `parquet` extra.
 
@@ -136,73 +108,6 @@ def make_summary_schema() -> tuple[tuple[str, Any], ...]:
         **dict.fromkeys(("reasons", "doubts"), pa.list_(pa.string())),
     }
     return tuple((column, kinds.get(column, pa.string())) for column in _COLUMNS)
-
-
-def write_competition_csv(summaries: Iterable[DesignSummary]) -> bytes:
-    """One line per design with the column names and the null of the public EGFR competition's files; K_D in M.
-
-    K_D is the laboratory's own, or else the mean over the replicates. A limit has its sign before the number, such as `>0.0001`.
-    """
-    return _write_competition(
-        COMPETITION_COLUMNS,
-        (
-            (
-                design.name,
-                _format_signed(design.reported_kd_M, design.reported_qualifier)
-                or _format_signed(design.kd_M, design.qualifier),
-                design.binding_strength,
-                _format_published_call(design.binding),
-                design.expression,
-                design.aa_string,
-            )
-            for design in summaries
-        ),
-    )
-
-
-def write_competition_replicates_csv(rows: Iterable[ResultRow]) -> bytes:
-    """One line per replicate, in the order of the rows, as in the competition's file; M, 1/(M s) and 1/s."""
-    return _write_competition(
-        COMPETITION_REPLICATE_COLUMNS,
-        (
-            (
-                row.name,
-                row.replicate,
-                *_list_constants(row),
-                row.binding_strength,
-                _format_published_call(row.binding),
-                row.expression,
-            )
-            for row in rows
-            if row.level is Level.REPLICATE
-        ),
-    )
-
-
-def _format_published_call(word: str | None) -> str | None:
-    """A binding call in the words of the competition's files, `true` and `false`; other words as they came."""
-    return {Call.BINDS: "true", Call.DOES_NOT_BIND: "false"}.get(read_call(word).call, word)
-
-
-def _write_competition(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
-    buffer = io.StringIO(newline="")
-    buffer.write(_BOM)
-    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([format_cell(_NULL if value is None else value) for value in line] for line in lines)
-    return buffer.getvalue().encode()
-
-
-def _format_signed(kd: float | None, qualifier: str | None) -> str | float | None:
-    """K_D, a limit as text: read as a number, it would pass for a measurement."""
-    return kd if kd is None or qualifier is None else f"{qualifier}{kd}"
-
-
-def _list_constants(row: ResultRow) -> tuple[str | float | None, float | None, float | None]:
-    """Fitted numbers of a non-binder are not constants."""
-    if row.outcome in HAS_RESULT:
-        return _format_signed(row.kd_M, row.qualifier), row.kon_per_M_s, row.koff_per_s
-    return None, None, None
 
 
 def format_cell(value: Any) -> str | float:

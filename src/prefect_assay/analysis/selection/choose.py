@@ -71,16 +71,13 @@ def choose_designs(
     _refuse_idle_limits(candidates, history, settings)
     results, is_named, target_notes = take_results_of_target(pool, history.designs, settings)
     fates = np.full(len(pool), _PLACES[Fate.RANKED_LOWER], dtype=np.uint8)
-    if not settings.repeat_measured:
-        # A target that is called otherwise in the history than in the pool must not be a reason to buy designs again.
-        bought = results if is_named else history.designs
-        measured = {get_residues(design) for design in bought if _is_about(design, settings.objective)}
-        is_measured = np.array([residues in measured for residues in pool.residues], dtype=np.bool_)
-        fates[is_measured] = _PLACES[Fate.MEASURED]
-        elsewhere = set(map(get_residues, bought)) - measured
-        target_notes += _describe_other_assays(
-            sum(residues in elsewhere for residues in pool.residues), settings
-        )
+    # A target that is called otherwise in the history than in the pool must not be a reason to buy designs again.
+    bought = results if is_named else history.designs
+    measured = {get_residues(design) for design in bought if _is_about(design, settings.objective)}
+    is_measured = np.array([residues in measured for residues in pool.residues], dtype=np.bool_)
+    fates[is_measured] = _PLACES[Fate.MEASURED]
+    elsewhere = set(map(get_residues, bought)) - measured
+    target_notes += _describe_other_assays(sum(residues in elsewhere for residues in pool.residues), settings)
     fates[controls] = _PLACES[Fate.CONTROL]
     free = fates == _PLACES[Fate.RANKED_LOWER]
     ranking: Ranking

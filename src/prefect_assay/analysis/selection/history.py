@@ -49,13 +49,8 @@ from prefect_assay.designs.readers.columns import (
     OPTIONAL,
     SEQUENCE,
 )
-from prefect_assay.designs.tables import (
-    NoHeader,
-    Row,
-    UnreadableFile,
-    key_of,
-    read_table,
-)
+from prefect_assay.designs.tables.errors import NoHeader, UnreadableFile
+from prefect_assay.designs.tables.table import Row, key_of, read_table
 from prefect_assay.errors import InputError
 from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.service.words import many

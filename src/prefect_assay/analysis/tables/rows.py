@@ -59,7 +59,7 @@ def query_rows(store: Store, prefix: str, query: Query) -> Any:
     Measured designs come first by K_D, lower limits after all others, then the other outcomes; empty values are last.
 
     ```python
-    from prefect_assay.analysis.tables import Query, query_rows
+    from prefect_assay.analysis.tables.rows import Query, query_rows
     from prefect_assay.archive import LocalStore
 
     rows = query_rows(LocalStore("assay-archive"), "", Query(target="EGFR", limit=20)).to_pylist()

@@ -6,8 +6,15 @@ from typing import Any, Final
 
 from prefect.logging import get_run_logger
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.results.formats import import_pyarrow
+from prefect_assay.analysis.tables.candidates import (
+    ProposedCandidate,
+    ProposedRound,
+    check_candidates,
+    digest_sequence,
+    write_candidates,
+)
+from prefect_assay.analysis.tables.files import UpdatedTables
 from prefect_assay.archive.layout import LOOPS_FOLDER, candidates_folder, candidates_key, safe_prefix
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.campaigns.loops.loop_log import LoopLog, RoundFixed
@@ -41,7 +48,7 @@ def write_round(store: Store, prefix: str, fixed: RoundFixed) -> str:
         InvalidSequences: this version cannot read the pool.
     """
     import_pyarrow()
-    shared = tables.ProposedRound(
+    shared = ProposedRound(
         loop_id=fixed.loop_id,
         round_number=fixed.number,
         round_name=fixed.name,
@@ -52,7 +59,7 @@ def write_round(store: Store, prefix: str, fixed: RoundFixed) -> str:
         policy=fixed.policy,
         seed=fixed.seed,
     )
-    return tables.write_candidates(
+    return write_candidates(
         store, prefix, shared, _list_candidates(LoopLog(store, prefix, fixed.loop_id), fixed)
     )
 
@@ -75,10 +82,10 @@ def try_to_write_round(store: Store, prefix: str, fixed: RoundFixed) -> None:
         )
 
 
-def update_candidates(store: Store, prefix: str) -> tables.UpdatedTables:
+def update_candidates(store: Store, prefix: str) -> UpdatedTables:
     """Write the candidates of all rounds of loops in the archive whose file is absent or damaged."""
     import_pyarrow()
-    damaged = {finding.key for finding in tables.check_candidates(store, prefix) if finding.is_damage}
+    damaged = {finding.key for finding in check_candidates(store, prefix) if finding.is_damage}
     sound = {*store.keys(candidates_folder(prefix))} - damaged
     files, written, notes = 0, 0, []
     for folder in _list_loops(store, prefix):
@@ -91,7 +98,7 @@ def update_candidates(store: Store, prefix: str) -> tables.UpdatedTables:
                 files += 1
         except AssayError as error:
             notes.append(f"{store.location(folder)} is not completely in the tables: {error}")
-    return tables.UpdatedTables(files=files, written=written, notes=tuple(notes))
+    return UpdatedTables(files=files, written=written, notes=tuple(notes))
 
 
 def _list_loops(store: Store, prefix: str) -> list[str]:
@@ -115,7 +122,7 @@ def loop_id_of(store: Store, folder: str) -> str:
         ) from None
 
 
-def _list_candidates(loop_log: LoopLog, fixed: RoundFixed) -> Iterator[tables.ProposedCandidate]:
+def _list_candidates(loop_log: LoopLog, fixed: RoundFixed) -> Iterator[ProposedCandidate]:
     """The pool in its order, then the designs that have the residues of another one."""
     named = frozenset(choice.candidate.name for choice in fixed.choices)
     pool = loop_log.proposed(fixed).keeping(named)  # as the selection, whose best of duplicates counts
@@ -125,7 +132,7 @@ def _list_candidates(loop_log: LoopLog, fixed: RoundFixed) -> Iterator[tables.Pr
         attributes = pool.unpack(extra) if extra else {}
         facts: dict[str, Any] = {
             "name": name,
-            "sequence_sha256": tables.digest_sequence(residues),
+            "sequence_sha256": digest_sequence(residues),
             "method": method_of(attributes, fixed.method_column),
             "parents": parents_of(attributes),
         }
@@ -137,13 +144,13 @@ def _list_candidates(loop_log: LoopLog, fixed: RoundFixed) -> Iterator[tables.Pr
         else:
             fate = fates[index]
             reason = _REASONS.get(fate, fate.replace("_", " "))
-            yield tables.ProposedCandidate(**facts, fate=fate, reason=reason, control=index in pool.controls)
+            yield ProposedCandidate(**facts, fate=fate, reason=reason, control=index in pool.controls)
     yield from _list_duplicates(pool)
 
 
-def _make_candidate(facts: Mapping[str, Any], choice: Choice) -> tables.ProposedCandidate:
+def _make_candidate(facts: Mapping[str, Any], choice: Choice) -> ProposedCandidate:
     candidate = choice.candidate
-    return tables.ProposedCandidate(
+    return ProposedCandidate(
         **facts,
         fate=Fate.CONTROL if candidate.control else Fate.CHOSEN,
         reason=choice.reason,
@@ -158,16 +165,16 @@ def _make_candidate(facts: Mapping[str, Any], choice: Choice) -> tables.Proposed
     )
 
 
-def _list_duplicates(pool: Pool) -> Iterator[tables.ProposedCandidate]:
+def _list_duplicates(pool: Pool) -> Iterator[ProposedCandidate]:
     kept = {same_as for _, same_as in pool.duplicates}
     digests = {
-        name: tables.digest_sequence(residues)
+        name: digest_sequence(residues)
         for name, residues in zip(pool.names, pool.residues, strict=True)
         if name in kept
     }
     for name, same_as in pool.duplicates:
         reason = f"same residues as {' '.join(same_as.split())}"
-        yield tables.ProposedCandidate(name, digests[same_as], DUPLICATE, reason, control=False)
+        yield ProposedCandidate(name, digests[same_as], DUPLICATE, reason, control=False)
 
 
 def _list_fates(loop_log: LoopLog, fixed: RoundFixed, pool: Pool) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from prefect_assay.analysis.results import DesignSummary, Outcome, ResultRow
 from prefect_assay.analysis.results.row import CampaignTable
-from prefect_assay.analysis.tables import read_summary_table
+from prefect_assay.analysis.tables.summary import read_summary_table
 from prefect_assay.archive import read_latest
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_CODE

@@ -23,29 +23,14 @@ from prefect_assay.campaigns.approval.requester import Requester, identify_reque
 from prefect_assay.campaigns.approval.terms import account_in, find_differences, is_another_ledger
 from prefect_assay.campaigns.events import facts, is_news
 from prefect_assay.campaigns.flow_results import LoopReport, RoundReport
-from prefect_assay.campaigns.loops import (
-    Loop,
-    MeasuredFile,
-    NothingToMeasure,
-    OverBudget,
-    Round,
-    RoundEnded,
-    RoundFailed,
-    RoundFixed,
-    RoundValue,
-    Stop,
-    StopRules,
-    UnreadableDesigns,
-    Waiting,
-    designs_address,
-    loop_report,
-    next_round,
-    round_line,
-    stop_reason,
-    summary_of,
-    with_newest_tables,
-)
 from prefect_assay.campaigns.loops.candidates import try_to_write_round
+from prefect_assay.campaigns.loops.choosing import NothingToMeasure, OverBudget
+from prefect_assay.campaigns.loops.history import summary_of, with_newest_tables
+from prefect_assay.campaigns.loops.loop import Loop, Waiting
+from prefect_assay.campaigns.loops.loop_log import Round, RoundEnded, RoundFailed, RoundFixed, designs_address
+from prefect_assay.campaigns.loops.proposals import MeasuredFile, UnreadableDesigns, next_round
+from prefect_assay.campaigns.loops.report import loop_report, round_line
+from prefect_assay.campaigns.loops.rules import RoundValue, Stop, StopRules, stop_reason
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
 from prefect_assay.campaigns.play import approve_price, begin_campaign, play_orders
 from prefect_assay.campaigns.runs.looks import Look

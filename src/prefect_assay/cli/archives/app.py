@@ -120,7 +120,7 @@ def results(
             return
         refuse_ignored({"--mapping": mapping}, "it needs --reread")
         from prefect_assay.analysis.results import Outcome
-        from prefect_assay.analysis.tables import Query
+        from prefect_assay.analysis.tables.rows import Query
         from prefect_assay.cli.archives.results import Files, Place, show_comparison, show_results, show_rows
         from prefect_assay.errors import InputError
 

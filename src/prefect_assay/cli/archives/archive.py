@@ -71,7 +71,7 @@ def _check_loops(store: Store, prefix: str) -> Iterator[Finding]:
     """`check_loops`, and with it Prefect, only where there is a loop: most archives have none."""
     if not any(True for _ in store.keys(join_key(safe_prefix(prefix), LOOPS_FOLDER))):
         return
-    from prefect_assay.campaigns.loops import check_loops
+    from prefect_assay.campaigns.loops.check import check_loops
 
     yield from check_loops(store, prefix)
 
@@ -80,7 +80,8 @@ def _check_tables(store: Store, prefix: str) -> Iterator[Finding]:
     """`check_tables`, and with it pyarrow, only where there are tables."""
     if not any(True for _ in store.keys(tables_folder(prefix))):
         return
-    from prefect_assay.analysis.tables import check_candidates, check_tables
+    from prefect_assay.analysis.tables.candidates import check_candidates
+    from prefect_assay.analysis.tables.files import check_tables
 
     yield from check_tables(store, prefix)
     yield from check_candidates(store, prefix)
@@ -90,7 +91,7 @@ def write_tables(
     path: Path | None, archive: str | None, account: str | None = None, *, as_json: bool
 ) -> None:
     """Write the tables that do not agree with the archive; exit with 1 if a version cannot be read."""
-    from prefect_assay.analysis.tables import update_tables
+    from prefect_assay.analysis.tables.files import update_tables
     from prefect_assay.campaigns.loops.candidates import update_candidates
 
     store, prefix = open_archive(path, archive, account)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prefect_assay.analysis.results.formats import read_content
 from prefect_assay.analysis.results.mapping import read_mapping
-from prefect_assay.analysis.tables import reread_experiments
+from prefect_assay.analysis.tables.reread import reread_experiments
 from prefect_assay.cli.archives.archive import open_archive
 from prefect_assay.cli.output import make_plain_console, print_json
 from prefect_assay.errors import InputError

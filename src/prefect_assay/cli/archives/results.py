@@ -31,8 +31,8 @@ from prefect_assay.analysis.results.formats import (
 )
 from prefect_assay.analysis.results.hits import Tally
 from prefect_assay.analysis.results.tables import encode_summary_parquet, format_cell, write_people_csv
-from prefect_assay.analysis.tables import Query, SummaryTable, query_rows, read_designs
-from prefect_assay.analysis.tables.rows import describe_no_results
+from prefect_assay.analysis.tables.rows import Query, describe_no_results, query_rows
+from prefect_assay.analysis.tables.summary import SummaryTable, read_designs
 from prefect_assay.archive import Store
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.archives.archive import open_archive

@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from prefect_assay.analysis.report.documents import kept_report
 from prefect_assay.analysis.results import describe_outcomes, make_rich_table
-from prefect_assay.analysis.tables import read_summary_table
+from prefect_assay.analysis.tables.summary import read_summary_table
 from prefect_assay.archive import LocalStore, list_versions, verify_versions
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_PATH

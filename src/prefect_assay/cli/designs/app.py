@@ -82,10 +82,6 @@ def custom_target_request(
             help="Its accession in the Protein Data Bank, instead of residues, or in addition to them."
         ),
     ] = None,
-    vendor: Annotated[str | None, typer.Option(help="Who sells it.")] = None,
-    product_url: Annotated[str | None, typer.Option(help="Its page at the vendor.")] = None,
-    molecular_weight: Annotated[str | None, typer.Option(help="In kDa, or with its unit.")] = None,
-    note: Annotated[str | None, typer.Option(help="For the laboratory, such as a tag or a buffer.")] = None,
     account: ServiceAccount = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,10 +94,6 @@ def custom_target_request(
             product_id=product_id,
             sequence=sequence,
             pdb_id=pdb_id,
-            vendor=vendor,
-            note=note,
-            product_url=product_url,
-            molecular_weight=molecular_weight,
             account=account,
             as_json=as_json,
         )

@@ -21,10 +21,6 @@ def request_target(
     product_id: str,
     sequence: str | None,
     pdb_id: str | None,
-    vendor: str | None,
-    note: str | None,
-    product_url: str | None,
-    molecular_weight: str | None,
     account: str | None,
     as_json: bool,
 ) -> None:
@@ -44,16 +40,7 @@ def request_target(
             "--sequence takes residues, not FASTA: leave out the line that begins with '>'; nothing was sent"
         )
     with open_service(account) as service, _explain_absence():
-        requested = service.custom_targets.request(
-            name,
-            product_id,
-            sequence,
-            pdb_id,
-            vendor=vendor,
-            note=note,
-            product_url=product_url,
-            molecular_weight=molecular_weight,
-        )
+        requested = service.custom_targets.request(name, product_id, sequence, pdb_id)
     if as_json:
         print_json(requested.model_dump(mode="json"))
         return

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.analysis import tables
 from prefect_assay.analysis.plots import find_score_columns
 from prefect_assay.analysis.results import DesignSummary, write_summary_csv
 from prefect_assay.analysis.results.quantities import finite_or_none
@@ -25,9 +24,10 @@ from prefect_assay.analysis.selection import (
     count_by_method,
     drop_repeats,
 )
-from prefect_assay.analysis.tables.candidates import Proposals
+from prefect_assay.analysis.tables.candidates import Proposals, read_proposals
+from prefect_assay.analysis.tables.designs import Unanswered, read_measured_designs
 from prefect_assay.archive import Store
-from prefect_assay.campaigns.loops import LoopLog
+from prefect_assay.campaigns.loops.loop_log import LoopLog
 from prefect_assay.cli.archives.archive import open_archive
 from prefect_assay.cli.archives.results import write_table
 from prefect_assay.cli.output import TerminalConsole, make_plain_console, print_json
@@ -70,8 +70,8 @@ def show_history(
 ) -> None:
     """Read the tables, write the designs if a file is named, and print the methods and the scores."""
     store, prefix = open_archive(path, archive, account)
-    proposals = tables.read_proposals(store, prefix, loop)
-    measured = tables.read_measured_designs(store, prefix, loop)
+    proposals = read_proposals(store, prefix, loop)
+    measured = read_measured_designs(store, prefix, loop)
     counted = drop_repeats(measured.designs, "the tables")
     if csv_file is not None and measured.unread_plans:
         raise ArchiveError(_INCOMPLETE.format(plans="\n".join(measured.unread_plans)))
@@ -109,9 +109,7 @@ def show_history(
             make_plain_console(stderr=True).print(line)
 
 
-def _list_placed(
-    store: Store, prefix: str, designs: Iterable[tables.Unanswered]
-) -> set[tuple[str, str | None]]:
+def _list_placed(store: Store, prefix: str, designs: Iterable[Unanswered]) -> set[tuple[str, str | None]]:
     """Campaign and key of the orders that were placed: the next selection must not buy their designs again."""
     if known_archive_id(store, prefix) is None:
         return set()
@@ -124,7 +122,7 @@ def _list_placed(
 
 
 def _not_bought(
-    proposals: Iterable[Proposals], without_order: Sequence[tables.Unanswered]
+    proposals: Iterable[Proposals], without_order: Sequence[Unanswered]
 ) -> tuple[Counter[str | None], Counter[str]]:
     """How many candidates were proposed and not bought, by method and by why.
 

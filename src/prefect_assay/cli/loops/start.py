@@ -11,9 +11,9 @@ from prefect_assay.archive.sources import local_path
 from prefect_assay.blocks.campaign_plan import split_into_experiments
 from prefect_assay.campaigns.approval.purchase import describe_payment, find_earlier, warn_of_earlier
 from prefect_assay.campaigns.flow_results import LoopReport
-from prefect_assay.campaigns.loops import LoopLog
 from prefect_assay.campaigns.loops.files import campaign_of, design_files, without_rounds
 from prefect_assay.campaigns.loops.loop import LOOP_ID
+from prefect_assay.campaigns.loops.loop_log import LoopLog
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.asking import is_at_terminal, require_consent, user_name
 from prefect_assay.cli.campaigns.find import LOOP

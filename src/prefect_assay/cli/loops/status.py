@@ -5,11 +5,9 @@ from rich.text import Text
 
 from prefect_assay.blocks import Archive
 from prefect_assay.campaigns.flow_results import LoopReport
-from prefect_assay.campaigns.loops import (
-    LoopLog,
-    loop_report,
-    with_newest_tables,
-)
+from prefect_assay.campaigns.loops.history import with_newest_tables
+from prefect_assay.campaigns.loops.loop_log import LoopLog
+from prefect_assay.campaigns.loops.report import loop_report
 from prefect_assay.cli.output import plain_table
 from prefect_assay.orders.ledger import Ledgers
 from prefect_assay.orders.ledger.budget import BudgetState

@@ -13,7 +13,7 @@ from prefect_assay.designs.readers.chain_labels import Side, find_label
 from prefect_assay.designs.readers.columns import RUNS
 from prefect_assay.designs.readers.complexes import CHOOSE
 from prefect_assay.designs.readers.records import Rows, clean_residues
-from prefect_assay.designs.tables import key_of
+from prefect_assay.designs.tables.table import key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many

@@ -28,7 +28,8 @@ from prefect_assay.designs.readers.chain_labels import (
 from prefect_assay.designs.readers.complexes import CHOOSE, Chain, take_named_chains
 from prefect_assay.designs.readers.headers import DESCRIPTION
 from prefect_assay.designs.readers.records import Rows, clean_residues
-from prefect_assay.designs.tables import UnreadableFile, key_of
+from prefect_assay.designs.tables.errors import UnreadableFile
+from prefect_assay.designs.tables.table import key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.words import listed, many
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from prefect_assay.designs.readers.chain_text import MISSING_WORDS, judge_chain
 from prefect_assay.designs.readers.producers import Producer, producer_of
 from prefect_assay.designs.readers.records import FAB, SourceErrors, is_nucleotides
-from prefect_assay.designs.tables import key_of
+from prefect_assay.designs.tables.table import key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS
 

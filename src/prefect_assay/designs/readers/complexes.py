@@ -17,7 +17,7 @@ import yaml  # type: ignore[import-untyped]
 
 from prefect_assay.designs.doubt import KEEP
 from prefect_assay.designs.readers.records import Rows
-from prefect_assay.designs.tables import UnreadableFile
+from prefect_assay.designs.tables.errors import UnreadableFile
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed

@@ -19,7 +19,7 @@ from prefect_assay.designs.readers.headers import (
     split_headers,
 )
 from prefect_assay.designs.readers.records import MAX_RESIDUES, Rows
-from prefect_assay.designs.tables import UnreadableFile
+from prefect_assay.designs.tables.errors import UnreadableFile
 from prefect_assay.designs.tables.text import Block
 from prefect_assay.service.words import many
 

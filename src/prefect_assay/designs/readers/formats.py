@@ -41,16 +41,17 @@ from prefect_assay.designs.readers.complexes import (
 from prefect_assay.designs.readers.fasta import is_header, name_records, read_fasta
 from prefect_assay.designs.readers.records import Rows, SourceErrors, name_key
 from prefect_assay.designs.scores import score_direction
-from prefect_assay.designs.tables import (
-    Content,
-    NoHeader,
+from prefect_assay.designs.tables.content import Content
+from prefect_assay.designs.tables.errors import NoHeader, UnreadableFile
+from prefect_assay.designs.tables.table import (
+    Accepts,
     Table,
-    UnreadableFile,
+    is_above_header,
     key_of,
+    note_json_metadata,
     sheet_table,
     text_table,
 )
-from prefect_assay.designs.tables.table import Accepts, is_above_header, note_json_metadata
 from prefect_assay.designs.tables.text import Block
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from prefect_assay.designs.tables import key_of
+from prefect_assay.designs.tables.table import key_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from prefect_assay.designs.readers.chain_text import (
     STOP,
     judge_chain,
 )
-from prefect_assay.designs.tables import UnreadableFile
+from prefect_assay.designs.tables.errors import UnreadableFile
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.service.models.sequences import LeftOut, Pool
 from prefect_assay.service.models.spec_rules import QUOTED_MAX, quoted

@@ -8,7 +8,7 @@ from prefect_assay.designs.doubt import KEEP
 from prefect_assay.designs.parts import variable_domains
 from prefect_assay.designs.readers.columns import PAIRS
 from prefect_assay.designs.readers.records import DOMAINS, Rows
-from prefect_assay.designs.tables import key_of
+from prefect_assay.designs.tables.table import key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many

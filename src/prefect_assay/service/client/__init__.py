@@ -5,7 +5,6 @@ from prefect_assay.service.client.http.exchange import RetryPolicy
 from prefect_assay.service.client.http.request import UNSET
 from prefect_assay.service.client.resources.documents import RawDocument
 from prefect_assay.service.client.resources.quotes import RejectReason
-from prefect_assay.service.client.resources.tokens import attenuate_offline
 from prefect_assay.service.models.billing import PayAnswer
 
 __all__ = [
@@ -15,5 +14,4 @@ __all__ = [
     "RawDocument",
     "RejectReason",
     "RetryPolicy",
-    "attenuate_offline",
 ]

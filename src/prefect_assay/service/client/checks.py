@@ -119,12 +119,6 @@ def webhook_url(url: str | None, field: str = "webhook_url") -> Iterator[str]:
         yield f"{field}: must be an https address"
 
 
-def web_address(field: str, url: str) -> Iterator[str]:
-    """An address for a browser."""
-    if not _is_address(url, "http", "https"):
-        yield f"{field}: must be an http or https address"
-
-
 def webhook_secret(secret: str | None, field: str = "webhook_secret") -> Iterator[str]:
     """At least 32 characters (contract 8). The value is never shown."""
     if secret is not None and len(secret) < WEBHOOK_SECRET_MIN_LENGTH:

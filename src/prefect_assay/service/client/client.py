@@ -71,7 +71,7 @@ class AssayClient:
         documents: files, and every answer about one experiment byte for byte.
         tokens: who calls, restricting and revoking tokens (contract 4.6).
         webhooks: where the organization receives updates (contract 4.6).
-        service: health, the service's own description, and feedback.
+        service: the service's own description (contract 1).
 
     Raises:
         ConfigurationError: the address or the token is not usable.

@@ -4,9 +4,3 @@
 `compare_answers` names the fields of real answers that the client reads, does not read, or misses; `WitnessClient`
 collects these answers and cannot spend. Knows nothing of campaigns.
 """
-
-from prefect_assay.service.drift.compare import Change, compare
-from prefect_assay.service.drift.document import Facts, facts_of, known_interface
-from prefect_assay.service.drift.usage import usage_by_operation
-
-__all__ = ["Change", "Facts", "compare", "facts_of", "known_interface", "usage_by_operation"]

@@ -15,14 +15,13 @@ from prefect_assay.service.models import (
     experiment,
     result,
     sequences,
-    service,
     spec,
     tokens,
     update,
 )
 from prefect_assay.service.models.base import DECIDES, WireModel
 
-_MODULES: Final = (billing, experiment, result, sequences, service, spec, tokens, update)
+_MODULES: Final = (billing, experiment, result, sequences, spec, tokens, update)
 # One value of each JSON type; a field that takes all of them is read whatever value it has.
 _ODD: Final = (None, True, 1.5, "odd", ["odd"], {"odd": 1})
 
@@ -60,7 +59,11 @@ class Usage:
 def usage_by_operation() -> Mapping[str, Usage]:
     """What the client uses, by call as `document` names it."""
     requests = facts_of(_describe_requests())
-    return {name: _usage(raw, requests[name]) for name, raw, _ in list_calls(load_description())}
+    return {
+        name: _usage(raw, requests[name])
+        for name, raw, _ in list_calls(load_description())
+        if raw.get("x-sent") is not False
+    }
 
 
 def _usage(raw: Mapping[str, Any], request: Mapping[str, Mapping[str, Any]]) -> Usage:

@@ -1,15 +1,14 @@
-"""The service itself: two words that each deployment spells its own way (contract 1), its health, and feedback.
+"""The service itself: two words that each deployment spells its own way (contract 1).
 
 This package uses the neutral words `provider` and `Service`. Client and lab convert at the edge: field names
 (`<provider>_invoice_url`) and header names (`X-<Service>-Signature`).
 """
 
-from enum import StrEnum
 from typing import Any, Final
 
 from pydantic import Field
 
-from prefect_assay.service.models.base import Model, WireModel
+from prefect_assay.service.models.base import Model
 
 NEUTRAL_PROVIDER: Final = "provider"
 NEUTRAL_SERVICE: Final = "Service"
@@ -20,7 +19,7 @@ SIMULATED_HEADER: Final = "Assay-Simulated"
 SIMULATED_VALUE: Final = "true"
 
 # Keys below these are the user's own, such as sequence names: a design called `<provider>_1` keeps its name.
-USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary", "headers", "json_body"})
+USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary", "headers"})
 
 
 class WireWords(Model):
@@ -55,26 +54,3 @@ def _rename(value: Any, old: str, new: str) -> Any:
     if isinstance(value, list):
         return [_rename(item, old, new) for item in value]
     return value
-
-
-class Health(WireModel):
-    """The service's health; `ok` follows from the HTTP status."""
-
-    status: str | None = None
-    db: str | None = None
-    ok: bool = True
-
-
-class FeedbackType(StrEnum):
-    """Kind of a message to the service's makers."""
-
-    FEATURE_REQUEST = "feature_request"
-    FEEDBACK = "feedback"
-    BUG_REPORT = "bug_report"
-
-
-class FeedbackReceipt(WireModel):
-    """The answer of a submitted message."""
-
-    reference: str | None = None
-    message: str | None = None

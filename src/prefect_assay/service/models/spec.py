@@ -87,10 +87,6 @@ class CustomTarget(WireModel):
     product_id: str | None = None
     sequence: str | None = None
     pdb_id: str | None = None
-    vendor: str | None = None
-    note: str | None = None
-    product_url: str | None = None
-    molecular_weight: float | str | None = None
     status: KnownOrText[CustomTargetStatus] | None = None
     reason: str | None = None
     target_id: Identifier | None = None

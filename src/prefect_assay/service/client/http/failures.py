@@ -85,20 +85,18 @@ class Problem:
 
 
 def problem_of(answer: Answer) -> Problem:
-    """Read an error body of any form (contract 2.12 and 7). Never raises."""
+    """Read an error body (contract 2.12 and 7), whatever it is. Never raises."""
     try:
         body = answer.json()
     except UnexpectedAnswer:
         return _foreign(answer)
     if not isinstance(body, dict):
         return _foreign(answer)
-    messages = _messages(
-        next((body[k] for k in ("error", "errors", "message", "detail") if body.get(k)), None)
-    )
+    messages = _messages(body.get("error"))
     hint = body.get("hint")  # service-shapes, submit 409
     if isinstance(hint, str) and hint.strip():
         messages = (*messages, _line(hint))
-    code = body.get("code") or body.get("error_kind") or body.get("error_code")
+    code = body.get("code") or body.get("error_kind")
     request_id = body.get("request_id")
     stated = isinstance(body.get("error"), str | list) and bool(body["error"])
     return Problem(
@@ -128,29 +126,10 @@ def _messages(value: object) -> tuple[str, ...]:
         # "Validation failed:" above its list is a headline, not a finding
         findings = [part for part in parts if part and not (part.endswith(":") and len(parts) > 1)]
         return tuple(_line(part) for part in findings[:_MESSAGES_MAX])
-    if isinstance(value, dict):
-        return _messages_of_object(value)
     if isinstance(value, list):
-        return tuple(message for item in value[:_MESSAGES_MAX] for message in _of_item(item))
+        texts = (item for item in value[:_MESSAGES_MAX] if isinstance(item, str))
+        return tuple(_line(text) for text in texts if text.strip())
     return ()
-
-
-def _of_item(item: object) -> tuple[str, ...]:
-    if isinstance(item, dict):
-        return _messages_of_object(item)
-    return (_line(item),) if isinstance(item, str) and item.strip() else ()
-
-
-def _messages_of_object(item: dict[Any, Any]) -> tuple[str, ...]:
-    """The error messages in a JSON object: its message with its field, else each field with its messages."""
-    text = next(
-        (item[k] for k in ("message", "error", "msg", "detail") if isinstance(item.get(k), str)), None
-    )
-    if text is None:  # field name to messages
-        return tuple(f"{_line(str(k))}: {m}" for k, v in item.items() for m in _messages(v))
-    place = next((item[k] for k in ("field", "path", "loc", "pointer") if item.get(k)), None)
-    where = ".".join(map(str, place)) if isinstance(place, list) else place
-    return (_line(f"{where}: {text}" if where else text),)
 
 
 def _reason(status: int) -> str:

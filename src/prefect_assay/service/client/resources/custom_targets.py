@@ -1,6 +1,5 @@
 """Requests for targets that the catalog lacks. They are published next to the contract (4.4)."""
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -82,16 +81,7 @@ class CustomTargets(Resource):
         return self._sender.run(require_record(operation, request_id))
 
     def request(
-        self,
-        name: str,
-        product_id: str,
-        sequence: str | None = None,
-        pdb_id: str | None = None,
-        *,
-        vendor: str | None = None,
-        note: str | None = None,
-        product_url: str | None = None,
-        molecular_weight: float | str | None = None,
+        self, name: str, product_id: str, sequence: str | None = None, pdb_id: str | None = None
     ) -> CustomTarget:
         """Request an antigen by its residues or its structure, sent once: POST /targets/request-custom.
 
@@ -102,10 +92,6 @@ class CustomTargets(Resource):
             product_id: your own unique number for it.
             sequence: its residues; a colon separates chains.
             pdb_id: an accession in the Protein Data Bank.
-            vendor: who sells it.
-            note: anything for the laboratory.
-            product_url: its page.
-            molecular_weight: in kDa, or text with its unit.
 
         Raises:
             InvalidRequest: with every finding; nothing was sent.
@@ -118,22 +104,8 @@ class CustomTargets(Resource):
             print(request.id, request.status)
             ```
         """
-        InvalidRequest.check(
-            [
-                *_check_identity(name, product_id, sequence, pdb_id),
-                *_check_product(vendor, product_url, molecular_weight),
-            ]
-        )
-        body = drop_none(
-            name=name,
-            product_id=product_id,
-            sequence=sequence,
-            pdb_id=pdb_id,
-            vendor=vendor,
-            note=note,
-            product_url=product_url,
-            molecular_weight=molecular_weight,
-        )
+        InvalidRequest.check([*_check_identity(name, product_id, sequence, pdb_id)])
+        body = drop_none(name=name, product_id=product_id, sequence=sequence, pdb_id=pdb_id)
         after_loss = "List the requests for custom targets before anything else"
         return self._sender.run(build_act("POST", _PATH, CustomTarget, after_loss, body))
 
@@ -147,14 +119,3 @@ def _check_identity(name: str, product_id: str, sequence: str | None, pdb_id: st
         yield from check_sequences([(name or "target", SequenceValue(aa_string=sequence))])
     if pdb_id is not None:
         yield from checks.text("pdb_id", pdb_id)
-
-
-def _check_product(vendor: str | None, url: str | None, weight: float | str | None) -> Iterator[str]:
-    if vendor is not None:
-        yield from checks.text("vendor", vendor)
-    if url is not None:
-        yield from checks.web_address("product_url", url)
-    if isinstance(weight, str):
-        yield from checks.text("molecular_weight", weight)
-    elif weight is not None and not 0 < weight < math.inf:
-        yield f"molecular_weight: {weight}; give a number of kDa above 0"

@@ -3,14 +3,13 @@
 A token's value is in no repr, no error and no log: it goes out as part of a body and comes back as `SecretStr`.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from pydantic import SecretStr
 
-from prefect_assay.errors import ConfigurationError, InvalidRequest
+from prefect_assay.errors import InvalidRequest
 from prefect_assay.service.client import checks
 from prefect_assay.service.client.decoding import build_act, build_read
 from prefect_assay.service.client.filters import Condition, Sorting
@@ -32,21 +31,6 @@ from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
 _TOKENS: Final = ListQuery(path="/tokens", row=TokenRecord)
 # service-shapes, Tokens and identity. Resources are not listed anywhere and are left to the service.
 ACTIONS: Final = ("list", "read", "create", "update", "delete", "issue", "revoke", "mint_token")
-_CHECKS: Final = {
-    "allowed_actions": "check if action($action), {allowed_actions}.contains($action);",
-    "allowed_org_ids": "check if org($org), {allowed_org_ids}.contains($org);",
-    "allowed_resources": "check if resource($resource), {allowed_resources}.contains($resource);",
-    "expires_at": "check if time($time), $time < {expires_at};",
-    "non_destructive": "check if destructive(false);",
-    "payment_policy": (
-        "check if payment(false) or payment_method($method), {payment_policy}.contains($method);"
-    ),
-    "read_only": "check if action($action), {reading}.contains($action);",
-}
-# The encoded token follows prefix and slug without a separator. A Biscuit starts with one of two field numbers,
-# which are C and E in base64.
-_STARTS: Final = re.compile(r"(?<=[A-Za-z0-9_-])[CE]")
-_STARTS_MAX: Final = 100
 
 
 class Tokens(Resource):
@@ -115,7 +99,7 @@ class Tokens(Resource):
         """Make a token that may do less, sent once: POST /tokens/attenuate (contract 2.13 and 4.6).
 
         The service keeps a record of it. `attenuated_parent_token_id` is the record of `token` when that is an attenuated
-        token itself. `attenuate_offline` does it without the service.
+        token itself.
 
         Raises:
             InvalidRequest: an unknown action, an expiry in the past, malformed ids; nothing was sent.
@@ -196,45 +180,6 @@ class Tokens(Resource):
         return self._sender.run(operation)
 
 
-def attenuate_offline(token: SecretStr | str, attenuation: Attenuation, public_key: str) -> SecretStr:
-    """A token that may do less, made by appending checks to a Biscuit token without the service.
-
-    The service does not know the result (contract 4.6 and 5.5), which works within its checks and dies with its parent. Its checks have the
-    text of the service's own. `public_key` is the service's, `ed25519/<hex>` or the hex digits alone; the token,
-    `<prefix>_<slug><encoded>`, is verified with it first. Resources are in the singular.
-
-    Raises:
-        InvalidRequest: the key is malformed, or the token is not signed with it.
-        ConfigurationError: the extra is not installed.
-
-    Example:
-        ```python
-        from prefect_assay.service.client import attenuate_offline
-
-        reading = attenuate_offline(token, Attenuation(read_only=True), public_key)
-        ```
-    """
-    try:
-        import biscuit_auth  # noqa: PLC0415 - an extra that only this function needs
-    except ImportError:
-        raise ConfigurationError.missing_extra("tokens", "attenuating tokens offline") from None
-    text = token.get_secret_value() if isinstance(token, SecretStr) else token
-    try:
-        key = biscuit_auth.PublicKey(public_key if "/" in public_key else f"ed25519/{public_key}")
-    except ValueError:
-        raise InvalidRequest(["public_key: must be ed25519/ and 64 hexadecimal digits"]) from None
-    for outside, body in _split_token(text):
-        try:
-            biscuit = biscuit_auth.Biscuit.from_base64(body, key)
-        except biscuit_auth.BiscuitValidationError:
-            continue
-        code = "\n".join(check for name, check in _CHECKS.items() if getattr(attenuation, name))
-        child = biscuit.append(biscuit_auth.BlockBuilder(code, _list_values(attenuation)))
-        return SecretStr(outside + child.to_base64())
-    # The cause is left out: the library's message may quote the token.
-    raise InvalidRequest(["token: it is not a token that was signed with this public key"])
-
-
 def _check_restrictions(attenuation: Attenuation) -> Iterator[str]:
     for action in attenuation.allowed_actions or ():
         yield from checks.one_of("attenuation.allowed_actions", action, ACTIONS)
@@ -259,21 +204,3 @@ def _check_mint(request: MintRequest) -> Iterator[str]:
 def _check_expiry(field: str, moment: datetime | None) -> Iterator[str]:
     if moment is not None and moment <= datetime.now(UTC):
         yield f"{field}: {moment.isoformat()} has passed"
-
-
-def _split_token(text: str) -> Iterator[tuple[str, str]]:
-    first = text.find("_") + 1
-    for start in list(_STARTS.finditer(text, first or len(text)))[:_STARTS_MAX]:
-        yield text[: start.start()], text[start.start() :]
-
-
-def _list_values(attenuation: Attenuation) -> dict[str, Any]:
-    values = {
-        "allowed_actions": set(attenuation.allowed_actions or ()),
-        "allowed_resources": set(attenuation.allowed_resources or ()),
-        "allowed_org_ids": {org_id.lower() for org_id in attenuation.allowed_org_ids or ()},
-        "expires_at": attenuation.expires_at and attenuation.expires_at.replace(microsecond=0),
-        "payment_policy": list(attenuation.payment_policy or ()),  # an array: its order is the preference
-        "reading": {"list", "read"} if attenuation.read_only else None,
-    }
-    return {name: value for name, value in values.items() if value}
