@@ -75,8 +75,7 @@ def choose_round(
         )
         before = loop_history(loop.archive, loop.loop_log.read().rounds, loop.placed)
         history = make_history(design.model_copy(update={"target": target}) for design in before)
-        chosen = 0
-        while chosen != count:  # again with fewer, where limits leave a number that the assay does not take
+        while True:  # again with fewer, where limits leave a number that the assay does not take
             selected = select_designs(
                 designs,
                 history,
@@ -89,8 +88,9 @@ def choose_round(
                 raise NothingToMeasure(
                     f"round {number}: none of {many(len(designs), 'candidate')} is left to measure ({_list_names(selected)})"
                 )
-            chosen = len(selected.choices)
             count = _count_accepted(loop, tuple(choice.design() for choice in selected.choices), 1)
+            if count == len(selected.choices):
+                break
         return decided.model_copy(
             update={
                 "choices": selected.choices,
