@@ -234,6 +234,8 @@ EXPRESSED = row("b", concentration_nM=20.0, result_type="expression")
             ["61.0 °C", "20.0 nM expressed"],
         ),
         ([EXPRESSED], "Concentration", ["20.0 nM"]),
+        # A mapping says that the number is the measurement.
+        ([row("a", concentration_nM=20.0, result_type="mass_photometry")], "Result", ["20.0 nM"]),
     ],
 )
 def test_a_concentration_is_never_shown_as_an_affinity(rows, title, values):

@@ -724,11 +724,14 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
 def test_an_entry_without_value_and_call_has_those_of_its_replicates(
     kind, fields, replicates, outcome, value
 ):
-    entry = {"sequence_name": "d1", "concentration_value": 50.0, "replicates": replicates, **fields}
+    entry = {"sequence_name": "d1", "concentration_value": 50.0, "fit_quality": "good", **fields}
+    entry["replicates"] = replicates
     rows = read_rows([result(entry, result_type=kind)])
     (design,) = summarize(rows)
     assert (rows[0].outcome, design.outcome, design.replicates) == (outcome, outcome, len(replicates))
     assert (design.kd_M or design.tm_C) == pytest.approx(value)
+    assert (design.reported_kd_M, design.reported_tm_C) == (None, None)
+    assert rows[0].fit_quality == "good"
     assert design.expression == fields.get("expression")
     if kind == "affinity" and outcome is not Outcome.NO_BINDING:
         assert rows[0].concentration_nM == 50.0

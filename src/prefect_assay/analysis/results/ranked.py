@@ -184,7 +184,10 @@ def _find_measured_quantity(design: DesignSummary) -> QuantityKind | None:
     """The quantity that the assay ranks by, if it was measured: the concentration of a binder is not its affinity."""
     quantity = find_main_quantity(design) if design.outcome is Outcome.MEASURED else None
     assay = find_assay_type(design.result_type)
-    is_beside = quantity is CONCENTRATION and (assay is None or assay.main is not CONCENTRATION)
+    is_beside = quantity is CONCENTRATION and (
+        not design.result_type
+        or (assay is not None and assay.main is not CONCENTRATION and CONCENTRATION in assay.columns)
+    )
     return None if is_beside else quantity
 
 

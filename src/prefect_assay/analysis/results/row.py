@@ -33,6 +33,11 @@ HAS_RESULT: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
 OPEN: Final = frozenset({Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING})  # no evidence of a result
 
 
+MEAN_OF: Final = (
+    "mean_of"  # in `extra`, what the values of a row are computed from that the laboratory has not reported
+)
+
+
 class Level(StrEnum):
     """One replicate, or the summary over all of them."""
 

@@ -49,6 +49,7 @@ from prefect_assay.analysis.results.quantities import finite_or_none
 from prefect_assay.analysis.results.ranks import Ranked, assign_groups
 from prefect_assay.analysis.results.row import (
     HAS_RESULT,
+    MEAN_OF,
     OPEN,
     Level,
     Outcome,
@@ -57,6 +58,7 @@ from prefect_assay.analysis.results.row import (
 from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION, FURTHER_QUANTITIES, QuantityKind
 from prefect_assay.service.models.vocabulary import snake_case
 
+_REPORTED: Final = ("reported_kd_M", "reported_qualifier", "replicates_reported", "reported_tm_C")
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _KINDS: Final = {kind.value: place for place, kind in enumerate(ASSAY_TYPES)}
 _NM: Final = 1e-9
@@ -253,6 +255,7 @@ def _summarize_design(
             for kind in (CONCENTRATION, *FURTHER_QUANTITIES)
             if (kind is not main or design.qualifier is None) and _is_limit(kind, entries)
         ),
+        **(dict.fromkeys(_REPORTED) if MEAN_OF in extra else {}),
         "extrapolated": _is_extrapolated(design, [row, *measurements], curves, highest_molar),
         "simulated": design.simulated or is_made_up(design),
     }

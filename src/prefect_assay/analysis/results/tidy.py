@@ -28,6 +28,7 @@ from prefect_assay.analysis.results.measurements import (
 from prefect_assay.analysis.results.quantities import Unread
 from prefect_assay.analysis.results.row import (
     HAS_RESULT,
+    MEAN_OF,
     OPEN,
     Level,
     Outcome,
@@ -166,7 +167,10 @@ def _rows_of_entry(
         rows.append(_make_row(shared, result, entry, part, reading, reader))
     says_nothing = whole.outcome is Outcome.UNKNOWN and not whole.is_called
     if says_nothing and any(row.outcome not in OPEN for row in rows):
-        yield from _join_replicates([[summary, *rows]])
+        joined, *rows = _join_replicates([[summary, *rows]])
+        kept = {name: getattr(summary, name) for name in ("kd_log_std", "fit_quality")}
+        extra = {**json.loads(joined.extra or "{}"), MEAN_OF: "replicates"}
+        yield from (joined.model_copy(update={**kept, "extra": _dump_json(extra)}), *rows)
     else:
         yield from (summary, *rows)
 
