@@ -570,6 +570,23 @@ def test_a_designer_of_whom_the_selection_leaves_nothing_but_controls_ends_the_l
     assert "1 measured" in report.stop_message
 
 
+def test_an_unknown_target_ends_a_loop_over_files_with_its_cause(loop, folder, monkeypatch):
+    write(folder, "a.fasta", "ACDEF")
+
+    def refuse(*_):
+        raise InvalidSpec(("target: the catalog has no 'EGRF'",))
+
+    monkeypatch.setattr(choosing, "resolve_target", refuse)
+    with pytest.raises(InvalidSpec, match="EGRF"):
+        loop(source=str(folder), budget_usd=1000)
+
+
+def test_a_budget_leaves_no_round_of_controls_alone(loop, folder):
+    (folder / "a.csv").write_text("name,sequence,control\nc,ACDEF,true\nd,ACDEG,\n")
+    report = loop(source=str(folder), designs_per_round=2, budget_usd=1.5 * PRICE / 100)
+    assert (report.stop_reason, loop.laboratory.measured) == ("budget", [])
+
+
 class Deployment:
     """A deployed designer whose runs complete at once: each writes the next design to the address or the folder."""
 

@@ -46,7 +46,11 @@ def choose_round(
         InvalidSequences: the assay does not take so few designs, or not as many as a whole file has.
     """
     design_count = len(designs) if whole else min(loop.n, len(designs))
-    first, least = tuple(designs[index] for index in range(design_count)), design_count if whole else 1
+    first = tuple(designs[index] for index in range(design_count))
+    # Controls alone are not what is left of a round with designs.
+    least = (
+        design_count if whole else next((count for count, one in enumerate(first, 1) if not one.control), 1)
+    )
     count, price_cents = _count_affordable(
         loop, number, first[: _count_accepted(loop, first, least)], least, budget_left
     )
@@ -142,12 +146,8 @@ def _list_names(selected: Selection) -> str:
 
 
 def _count_accepted(loop: Loop, designs: Sequence[ProteinSequence], least: int) -> int:
-    """The most of the first designs that the assay takes; InvalidSequences if it takes no number from `least` up.
-
-    Controls alone are not what is left of a round with designs.
-    """
+    """The most of the first designs that the assay takes; InvalidSequences if it takes no number from `least` up."""
     findings: tuple[str, ...] = ()
-    least = max(least, next((count for count, one in enumerate(designs, 1) if not one.control), 1))
     for count in range(len(designs), least - 1, -1):
         try:
             _split(loop, designs[:count])
@@ -167,6 +167,8 @@ def _count_affordable(
         return design_count, None
 
     def accepts_count(count: int) -> bool:
+        if count < least:
+            return False
         try:
             _split(loop, designs[:count])
         except InvalidSpec:

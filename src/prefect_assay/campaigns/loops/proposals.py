@@ -27,7 +27,7 @@ from prefect_assay.campaigns.loops.loop import Loop, Waiting, pause_after
 from prefect_assay.campaigns.loops.loop_log import Round, RoundFixed
 from prefect_assay.designs.proposed import pool_of
 from prefect_assay.designs.read import read_pool
-from prefect_assay.errors import DesignerFailed, InputError, InvalidSequences
+from prefect_assay.errors import DesignerFailed, InputError, InvalidSequences, InvalidSpec
 from prefect_assay.tasks.propose import is_function, propose_designs
 
 _GIVEN_UP_SECONDS: Final = 3600  # a file that is empty or was not changed for so long is not being written
@@ -217,6 +217,8 @@ def _of_file(loop: Loop, number: int, file: Listed, budget_left: int | None) -> 
         fixed = choose_round(loop, number, pool, designs, budget_left, whole=whole)
     except InvalidSequences as error:
         raise UnreadableDesigns(name, campaign_id, error) from None
+    except InvalidSpec:
+        raise  # such as an unknown target, which every file has
     except (NothingToMeasure, InputError) as error:
         raise MeasuredFile(name, campaign_id, error) from None
     return fixed.model_copy(
