@@ -477,6 +477,18 @@ def test_a_payment_without_an_answer_is_a_question_and_is_not_sent_again_unasked
     assert len(lab.settlements()) == 1
 
 
+def test_an_answer_to_pay_again_cannot_pay_an_invoice_that_is_void_by_then(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    lab.fault("reset", "/invoices/*/pay", "POST", count=1, after=1)
+    assert look(campaign) == [Stage.ASKS]
+    answer(campaign, "pay_again")
+    lab.event("void_invoice", payment_ledger(campaign).ordered.experiment_id)
+    look(campaign)
+    (asked,) = campaign.setup.log("c").read().open_questions.values()
+    assert "pay_again" not in asked.question.decisions
+    assert lab.settlements() == []
+
+
 def test_a_refused_payment_says_why_and_where_a_person_can_pay(lab, tmp_path):
     lab.payment_fault("wrong_payee", rail="x402-exact")
     campaign = a_campaign(lab, tmp_path)

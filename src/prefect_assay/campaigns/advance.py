@@ -69,7 +69,7 @@ from prefect_assay.orders.payments.rails import can_pay_again
 from prefect_assay.orders.payments.reconciliation import read_payment_status
 from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.orders.stages import Stage
-from prefect_assay.service.models.status_questions import has_work_begun
+from prefect_assay.service.models.status_questions import has_work_begun, is_invoice_dropped
 from prefect_assay.service.models.vocabulary import (
     MACHINE_RAILS,
     ExperimentStatus,
@@ -504,7 +504,10 @@ class _OrderActions:
         if isinstance(error, PaymentOutcomeUnknown | PayByHand):
             get_run_logger().warning("%s: %s", self.order.name, error)
             reason = _SENT if isinstance(error, PaymentOutcomeUnknown) else _NOT_NAMED
-            return self.ask_about_payment(reason, order, seen)
+            after = self.ask_about_payment(reason, order, seen)
+            return (
+                after if seen.due_read else after.add(payment_problem=True)
+            )  # to pay again needs the amount
         if isinstance(error, DecisionNeeded):
             return self.decide_ledger(error, seen)
         if not has_work_begun(seen.status):
@@ -522,6 +525,7 @@ class _OrderActions:
         is_repeatable = (
             status.entry is not None
             and seen.status != ExperimentStatus.CANCELED
+            and not (status.invoice and is_invoice_dropped(status.invoice.status))
             and can_pay_again(self.order.payment_method)
         )
         lines = artifacts.payment_lines(status)

@@ -183,8 +183,10 @@ def test_a_withdrawn_quote_can_be_followed_by_another_one():
 
 def test_an_acceptance_of_before_does_not_answer_a_later_confirmation():
     accepted = folded(sending(), Accepted(experiment_id="exp_1"), ORDERED)
-    assert accepted.accepted is not None
-    assert accepted.next(Confirming(amount_cents=1)).accepted is None
+    confirming = accepted.next(Confirming(amount_cents=1))
+    assert not confirming.is_confirmation_answered
+    assert confirming.accepted is accepted.accepted, "it names the invoice"
+    assert confirming.next(Accepted(experiment_id="exp_1")).is_confirmation_answered
 
 
 @pytest.mark.parametrize(

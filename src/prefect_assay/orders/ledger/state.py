@@ -63,6 +63,7 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     approved_before: Approved | None = None  # what the last approval has replaced
     accepted: Accepted | None = None  # the last acceptance that answered an own request
     confirmed: bool = False  # a quote was confirmed, or was about to be
+    is_confirmation_answered: bool = False  # with success; the quote may still read as open
     route: OrderRoute | None = None  # of the last create
     invoiced: Invoiced | None = None  # the invoice, as last seen
     partial: Partial | None = None  # a part of the results was released when the experiment was finished
@@ -74,11 +75,6 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     def committed(self) -> bool:
         """Money may depend on the recorded experiment, so the order cannot move to another one."""
         return self.confirmed or self.payment is not None or self.settled is not None
-
-    @property
-    def is_confirmation_answered(self) -> bool:
-        """The service has answered a confirmation of the order with success; its quote may still read as open."""
-        return self.confirmed and self.accepted is not None
 
     @property
     def placed(self) -> bool:
@@ -137,7 +133,9 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         match record:
             case Approved():
                 noted: dict[str, object] = {"approved": record, "approved_before": self.approved}
-            case Accepted() | Partial() | Delivered() | Stopped():
+            case Accepted():  # also of the create
+                noted = {"accepted": record, "is_confirmation_answered": self.confirmed}
+            case Partial() | Delivered() | Stopped():
                 noted = {record.kind: record}  # the field has the name of the kind
             case Named():
                 noted = {"named": (*self.named, record.experiment_id)}
@@ -223,8 +221,7 @@ class _Placed(_State, frozen=True):
             case Surplus() if record.experiment_id != self.ordered.experiment_id:
                 return self._keep_state(record)
             case Confirming() if not self.stopped:
-                # An acceptance of before is not its answer.
-                return self._move_to(type(self), confirmed=True, accepted=None)
+                return self._move_to(type(self), confirmed=True, is_confirmation_answered=False)
             case Settled():
                 return self._mark_paid(record)
             case Planned() | Sending() | Refused() | Ordered() | Surplus() | Withdrawn():
@@ -260,7 +257,7 @@ class Unpaid(_Placed, frozen=True):
             case Paying() if self._is_payment_of(record):
                 return self._begin_payment(record)
             case Withdrawn():
-                return self._move_to(Unpaid, confirmed=False, withdrawn=True)
+                return self._move_to(Unpaid, confirmed=False, is_confirmation_answered=False, withdrawn=True)
             case Surplus() if self._may_move_to(record):
                 # What was read or answered about the other experiment says nothing about the older one.
                 less = {"accepted": None, "invoiced": None, "partial": None}
