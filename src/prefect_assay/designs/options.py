@@ -114,6 +114,11 @@ class ReadingOptions(_Options):
         description="The most designs that one experiment takes.",
     )
 
+    def list_other_designs(self, other: "ReadingOptions") -> list[str]:
+        """The options that differ and give designs other names or residues; the rest is about checks and experiments."""
+        names = ("name_column", "sequence_column", "chain", "as_protein", "keep_native")
+        return [name for name in names if getattr(self, name) != getattr(other, name)]
+
 
 AS_WRITTEN: Final = ReadingOptions()
 

@@ -34,8 +34,6 @@ POOLS_FOLDER: Final = "POOLS"
 CANDIDATES_SUFFIX: Final = ".jsonl"  # candidates of a function, one JSON object a line
 _ADDRESS: Final = re.compile(r"loop:(?P<loop>[^/]+)/(?P<number>\d+)")
 _SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}")
-# The options that decide which residues a design has; the others are about what is checked, or about all designs together
-_OF_RESIDUES: Final = ("name_column", "sequence_column", "chain", "as_protein", "keep_native")
 
 
 class PoolFile(StoredModel):
@@ -281,7 +279,7 @@ class LoopLog:
 
 def _require_reading(fixed: RoundFixed, reading: ReadingOptions) -> None:
     """Raise InvalidSpec for a round whose chosen designs have other names or residues under this reading."""
-    changed = [name for name in _OF_RESIDUES if getattr(fixed.reading, name) != getattr(reading, name)]
+    changed = fixed.reading.list_other_designs(reading)
     if changed:
         finding = (
             f"reading: the designs of round {fixed.number} were chosen with another {', '.join(changed)} than the loop has now; "
