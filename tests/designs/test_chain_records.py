@@ -427,8 +427,13 @@ def test_a_target_in_a_column_is_known_however_it_is_written(cell):
     )
 
 
-def test_a_binder_for_a_target_is_no_target():
-    assert len(read(table("name,sequence,target_binder_seq", f"d1,{BINDERS[0]},{BINDERS[0]}"))) == 1
+@pytest.mark.parametrize(
+    "title",
+    ["target_binder_seq", "antigen_specific_cdr3", "target_epitope", "receptor_alpha", "receptor_beta"],
+)
+def test_a_part_or_a_binder_of_a_target_is_no_target(title):
+    content = table(f"name,sequence,{title}", f"d1,{BINDERS[0]}:{BINDERS[1]},{BINDERS[0]}")
+    assert len(read(content)) == 1
 
 
 def test_rows_of_a_column_of_chains_are_joined_or_taken():

@@ -155,6 +155,10 @@ def test_a_second_column_of_sequences_is_one_however_it_is_written(write):
     [
         "these are designs in the first set",
         "DESIGN-SERIES-A",
+        "disulfide-stapled variant",
+        "aggregates significantly",
+        "fixed-interface-resampled",
+        "DEGLYCOSYLATED VARIANT",
         "---HHHHTTTTEEEEEGGGIIIBB--SS--",
         "acgtnacgtt acgtacgtnt acgtaagtac",
         "Thermo Fisher Scientific",
