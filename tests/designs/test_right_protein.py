@@ -254,6 +254,8 @@ def test_a_linker_that_is_residues_is_a_part_of_the_chain(linker):
     one, vh, vl = SCFV_ROWS[0]
     text = table("name,sequence,vh,vl,linker", f"a,{one},{vh},{vl},{linker}")
     assert read(text).items[0].metadata["linker"] == linker
+    for word in ("PEG", "RIGID", "HELICAL"):
+        assert len(read(table("name,sequence,linker", f"a,{one},{word}"))) == 1
     message = refused(text.replace(f",{linker}", f",{'GGGGS' * 4}"))
     assert "linker (20 letters) is no part of the sequence (242 letters)" in message
     assert "or rename the column linker" in message
