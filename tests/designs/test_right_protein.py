@@ -599,6 +599,7 @@ COMPLEXES = {
     "bare": fasta(("7XYZ_A", PDL1), ("7XYZ_B", BINDERS[0])),
     "boltz": fasta(("target|protein|./target.a3m", PDL1), ("B|protein|empty", BINDERS[0])),
     "boltz, long names": fasta(("chain_PDL1|protein", PDL1), ("B|protein", BINDERS[0]), ("ligand 1|smiles", "CCO")),
+    "boltz, two long names": fasta(("egfr1|protein", PDL1), ("binder|protein", BINDERS[1]), ("B|protein", BINDERS[0])),
     "boltz yaml": f"version: 1\nsequences:\n- protein:\n    id: A\n    sequence: {PDL1}\n- protein: {{id: [B, C], sequence: {BINDERS[0]}}}\n- ligand: {{id: L, smiles: CCO}}\n",
     "af3 json": json.dumps(
         {"name": "x", "dialect": "alphafold3", "version": 1, "modelSeeds": [1], "sequences": [
@@ -656,6 +657,9 @@ def test_two_complexes_of_one_name_are_refused(write, name, line, chain):
 
 
 def test_names_that_only_look_like_chains_are_designs():
+    kinds = [(f"design_{number}|protein", changed(PDL1, 60, number)) for number in range(6)]
+    assert len(read(fasta(*kinds))) == 6
+    assert "chains of a complex" in refused(fasta(*kinds, ("B|protein|empty", BINDERS[0])))
     for names in (("1001_a", "1001_b"), ("2abc_1", "2abc_2"), ("7XYZ_A", "6XYZ_A")):
         assert len(read(fasta(*zip(names, BINDERS, strict=False)))) == 2
 
