@@ -455,6 +455,7 @@ def test_a_chain_that_is_left_out_of_one_design_is_not_ordered_as_another(write,
     for odd in ((PDL1, BINDERS[3]), (PDL1, PDL1[5:])):
         message = refused(write([*pairs, odd]), chain=chain, **choices)
         assert "(114 residues, FTVTVPKDLY...) was left out of 'd" in message
+        assert "or order them with --as-is (in a form: as_is)" in message
     homodimer = [*pairs[:2], (BINDERS[2], BINDERS[2])]
     assert residues(read(write(homodimer), chain=chain, **choices)) == [*BINDERS[:3]]
     if chain == "1":
@@ -469,6 +470,17 @@ def test_a_control_may_be_a_chain_that_is_left_out():
 @pytest.mark.parametrize("kind", ["af3 json", "boltz yaml", "boltz", "rcsb"])
 def test_chains_of_complexes_have_names_and_no_numbers(kind):
     assert "no chain '2'" in refused(COMPLEXES[kind], chain="2")
+
+
+def test_the_chain_that_is_advised_has_the_name_by_which_it_was_taken():
+    text = jobs("j0", "j1")
+    assert "--chain A (in a form: chain) orders the rest" in refused(text, chain="A,B")
+    assert "--chain A (in a form: chain) orders the rest" in refused(text, chain="B,A", target_sequence=PDL1)
+    with pytest.raises(InvalidSequences, match=r"--chain A \(in a form: chain\) orders the rest"):
+        refuse_target(read(text, chain="A,B", as_is=True), PDL1, ReadingOptions(chain="A,B"))
+    assert residues(read(text, chain="A", target_sequence=PDL1)) == [*BINDERS[:2]]
+    three = designs(*(f"GSWKEGSWKE:{binder}:{PDL1}" for binder in BINDERS))
+    assert "--chain 2 (in a form: chain) orders the rest" in refused(three, chain="2,3")
 
 
 def test_the_target_as_a_design_is_refused():
