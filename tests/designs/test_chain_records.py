@@ -365,6 +365,7 @@ COLUMNS = {
     "words": table("name,chain,sequence", *(f"x{index},{'EGFR' if index % 2 else 'binder'},{BINDERS[index]}" for index in range(4))),
     "words of a kind": table("name,design,chain_type,sequence", *(f"x{index},d{index // 2},{'EGFR' if index % 2 else 'binder'},{BINDERS[index]}" for index in range(6))),
     "receptor": beside("des{}_binder", "des{}_receptor", BINDERS, BINDERS[5:]),
+    "words of one chain": table("name,design,chain,sequence", *(f"x{index},d{index // 2},{'EGFR' if index % 2 else 'nanobody'},{TARGET if index % 2 else BINDERS[index]}" for index in range(6))),
     "one receptor": fasta(("binder1", "binder2", "my_receptor_chain_A"), BINDERS),
     "entity": table("name,sequence,role", *(f"d{index},{BINDERS[index]},binder" for index in range(3)), f"x,{TARGET},target"),
     "flag": table("name,sequence,is_target", *(f"d{index},{BINDERS[index]},false" for index in range(3)), f"x,{TARGET},true"),
@@ -427,8 +428,13 @@ def test_a_target_in_a_column_is_known_however_it_is_written(cell):
     )
 
 
-def test_a_binder_for_a_target_is_no_target():
-    assert len(read(table("name,sequence,target_binder_seq", f"d1,{BINDERS[0]},{BINDERS[0]}"))) == 1
+@pytest.mark.parametrize(
+    "title",
+    ["target_binder_seq", "antigen_specific_cdr3", "target_epitope", "receptor_alpha", "receptor_beta"],
+)
+def test_a_part_or_a_binder_of_a_target_is_no_target(title):
+    content = table(f"name,sequence,{title}", f"d1,{BINDERS[0]}:{BINDERS[1]},{BINDERS[0]}")
+    assert len(read(content)) == 1
 
 
 def test_rows_of_a_column_of_chains_are_joined_or_taken():
@@ -622,6 +628,9 @@ PASS = {
     "a control off target": fasta(("d1", "d2", "off_target_1"), BINDERS),
     "a receptor": fasta(("d1", "d2", "EGF_receptor_mimic"), BINDERS),
     "receptors that are bound": fasta(("d1", "d2", "d3", "d4", "anti_EGF_receptor", "x5 binder of the EGF receptor", "x6 binds IL7 receptor", "for_receptor_2"), BINDERS),
+    "receptors of one name": fasta(("d1", "d2", "d3", "d4", "d5", *(f"transferrin_receptor_{index}" for index in range(1, 5))), BINDERS),
+    "receptors in descriptions": fasta(("d1 inhibits the insulin receptor", "d2 x", "d3 y"), BINDERS),
+    "states in a column of chains": table("name,sequence,parent,chains", *(f"x{index},{BINDERS[index]},d{index // 2},{'homodimer' if index % 2 else 'monomer'}" for index in range(6))),
     "words in a column of chains": table("name,sequence,chain,method", *(f"d{index},{BINDERS[index]},chain of d{index},RFdiffusion" for index in range(5))),
     "kinds of chains": table("name,sequence,parent,chain_type", *(f"x{index},{BINDERS[index]},d{index // 2},{'VHH dimer' if index % 2 else 'VHH'}" for index in range(6))),
     "target in a column target": table("name,sequence,target", *(f"d{index},{BINDERS[index]},{'EGFR' if index % 2 else 'receptor'}" for index in range(4))),

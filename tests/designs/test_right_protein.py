@@ -155,6 +155,10 @@ def test_a_second_column_of_sequences_is_one_however_it_is_written(write):
     [
         "these are designs in the first set",
         "DESIGN-SERIES-A",
+        "disulfide-stapled variant",
+        "aggregates significantly",
+        "fixed-interface-resampled",
+        "DEGLYCOSYLATED VARIANT",
         "---HHHHTTTTEEEEEGGGIIIBB--SS--",
         "acgtnacgtt acgtacgtnt acgtaagtac",
         "Thermo Fisher Scientific",
@@ -250,6 +254,8 @@ def test_a_linker_that_is_residues_is_a_part_of_the_chain(linker):
     one, vh, vl = SCFV_ROWS[0]
     text = table("name,sequence,vh,vl,linker", f"a,{one},{vh},{vl},{linker}")
     assert read(text).items[0].metadata["linker"] == linker
+    for word in ("PEG", "RIGID", "HELICAL"):
+        assert len(read(table("name,sequence,linker", f"a,{one},{word}"))) == 1
     message = refused(text.replace(f",{linker}", f",{'GGGGS' * 4}"))
     assert "linker (20 letters) is no part of the sequence (242 letters)" in message
     assert "or rename the column linker" in message
@@ -449,6 +455,7 @@ def test_a_chain_that_is_left_out_of_one_design_is_not_ordered_as_another(write,
     for odd in ((PDL1, BINDERS[3]), (PDL1, PDL1[5:])):
         message = refused(write([*pairs, odd]), chain=chain, **choices)
         assert "(114 residues, FTVTVPKDLY...) was left out of 'd" in message
+        assert "or order them with --as-is (in a form: as_is)" in message
     homodimer = [*pairs[:2], (BINDERS[2], BINDERS[2])]
     assert residues(read(write(homodimer), chain=chain, **choices)) == [*BINDERS[:3]]
     if chain == "1":
@@ -463,6 +470,17 @@ def test_a_control_may_be_a_chain_that_is_left_out():
 @pytest.mark.parametrize("kind", ["af3 json", "boltz yaml", "boltz", "rcsb"])
 def test_chains_of_complexes_have_names_and_no_numbers(kind):
     assert "no chain '2'" in refused(COMPLEXES[kind], chain="2")
+
+
+def test_the_chain_that_is_advised_has_the_name_by_which_it_was_taken():
+    text = jobs("j0", "j1")
+    assert "--chain A (in a form: chain) orders the rest" in refused(text, chain="A,B")
+    assert "--chain A (in a form: chain) orders the rest" in refused(text, chain="B,A", target_sequence=PDL1)
+    with pytest.raises(InvalidSequences, match=r"--chain A \(in a form: chain\) orders the rest"):
+        refuse_target(read(text, chain="A,B", as_is=True), PDL1, ReadingOptions(chain="A,B"))
+    assert residues(read(text, chain="A", target_sequence=PDL1)) == [*BINDERS[:2]]
+    three = designs(*(f"GSWKEGSWKE:{binder}:{PDL1}" for binder in BINDERS))
+    assert "--chain 2 (in a form: chain) orders the rest" in refused(three, chain="2,3")
 
 
 def test_the_target_as_a_design_is_refused():
@@ -593,6 +611,7 @@ COMPLEXES = {
     "bare": fasta(("7XYZ_A", PDL1), ("7XYZ_B", BINDERS[0])),
     "boltz": fasta(("target|protein|./target.a3m", PDL1), ("B|protein|empty", BINDERS[0])),
     "boltz, long names": fasta(("chain_PDL1|protein", PDL1), ("B|protein", BINDERS[0]), ("ligand 1|smiles", "CCO")),
+    "boltz, two long names": fasta(("egfr1|protein", PDL1), ("binder|protein", BINDERS[1]), ("B|protein", BINDERS[0])),
     "boltz yaml": f"version: 1\nsequences:\n- protein:\n    id: A\n    sequence: {PDL1}\n- protein: {{id: [B, C], sequence: {BINDERS[0]}}}\n- ligand: {{id: L, smiles: CCO}}\n",
     "af3 json": json.dumps(
         {"name": "x", "dialect": "alphafold3", "version": 1, "modelSeeds": [1], "sequences": [
@@ -650,6 +669,9 @@ def test_two_complexes_of_one_name_are_refused(write, name, line, chain):
 
 
 def test_names_that_only_look_like_chains_are_designs():
+    kinds = [(f"design_{number}|protein", changed(PDL1, 60, number)) for number in range(6)]
+    assert len(read(fasta(*kinds))) == 6
+    assert "chains of a complex" in refused(fasta(*kinds, ("B|protein|empty", BINDERS[0])))
     for names in (("1001_a", "1001_b"), ("2abc_1", "2abc_2"), ("7XYZ_A", "6XYZ_A")):
         assert len(read(fasta(*zip(names, BINDERS, strict=False)))) == 2
 

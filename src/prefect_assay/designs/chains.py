@@ -39,6 +39,7 @@ _MANGLED = re.compile(
     r"|\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}"
     r"|\d+(?:[.,]\d+)?E[+-]?\d+|#(?:NAME|REF|VALUE|N/A|NUM|NULL|DIV/0)[?!]?|#{4,})"
 )
+_NUMBERS = re.compile(re.escape(CHAIN).replace(re.escape("{}"), r"(\d+(?:,\d+)*)"))
 _SLASHED = re.compile(r"[A-Za-z\s*]+(?:/[A-Za-z\s*]+)+")
 _LISTED: Final = 3
 
@@ -104,6 +105,8 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
         pool, doubts = cut
     rows.read.asked += _ask_about_left_chains(pool, rows.read.left_chains)
     objections = [*rows.read.asked, *doubts.refused, *doubts.asked]
+    if rows.read.chain_taken:
+        objections = _name_taken_chains(objections, reading)
     objections = objections or _ask_about_colab_targets(pool, rows)
     if objections and not reading.as_is:
         raise InvalidSequences([f"{pool.source}: {line}" for line in objections])
@@ -116,6 +119,18 @@ def settle_chains(pool: Pool, rows: Rows, reading: ReadingOptions, remarks: Sequ
     return replace(pool, report=_make_report(pool, rows, remarks))
 
 
+def _name_taken_chains(lines: Sequence[str], reading: ReadingOptions) -> list[str]:
+    """The lines with the chains that they advise as `reading.chain` has them, where it has several."""
+    taken = [name.strip() for name in re.split("[,:]", reading.chain or "")]
+
+    def name_numbers(match: re.Match[str]) -> str:
+        numbers = [*map(int, match[1].split(","))]
+        is_known = len(taken) > 1 and max(numbers) <= len(taken)
+        return CHAIN.format(",".join(taken[number - 1] for number in numbers)) if is_known else match[0]
+
+    return [_NUMBERS.sub(name_numbers, line) for line in lines]
+
+
 def _ask_about_left_chains(pool: Pool, left_chains: Mapping[str, str]) -> list[str]:
     """A question where the chain that was taken of one design is one that was left out of another."""
     for index, text in enumerate(pool.residues if left_chains else ()):
@@ -123,7 +138,7 @@ def _ask_about_left_chains(pool: Pool, left_chains: Mapping[str, str]) -> list[s
         if chain is not None and index not in pool.controls:
             line = f"the chain that was taken of {quoted(pool.names[index])} ({len(chain)} residues, {chain[:10]}...) was left out of {quoted(left_chains[chain])}"
             return [
-                f"{line}: is it the target? Write the chains of all designs in one order, or give such designs in a file of their own"
+                f"{line}: is it the target? Write the chains of all designs in one order, give such designs in a file of their own, or order them with {KEEP}"
             ]
     return []
 
@@ -164,7 +179,8 @@ def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOpti
     refusals = find_doubts(names, texts, [Known(CATALOG, chain, IN_ADDITION) for chain in chains]).refused
     catalog = [line for line in refusals if CATALOG in line]
     if catalog:
-        raise InvalidSequences([f"{sequences.source}: {line}" for line in catalog])
+        lines = _name_taken_chains(catalog, reading)
+        raise InvalidSequences([f"{sequences.source}: {line}" for line in lines])
     return ()
 
 

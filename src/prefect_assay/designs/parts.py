@@ -6,6 +6,7 @@ Public sequences of common constructs. A part is recognized by exact stretches, 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 _WORD: Final = 8  # residues: no two of the parts below share so many, and by chance it never happens
@@ -122,6 +123,7 @@ def variable_domains(chain: str) -> list[Part]:
     return domains
 
 
+@lru_cache(maxsize=1024)  # a common chain is in many designs
 def classify_antibody_chain(chain: str) -> Literal["heavy", "light"] | None:
     """`heavy` or `light` for a chain of one variable domain and known parts; None for any other."""
     domains = variable_domains(chain)

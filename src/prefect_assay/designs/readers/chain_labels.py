@@ -26,10 +26,9 @@ ENTITIES: Final = frozenset({"target", "antigen", "receptor"})
 _EMPTY_WORDS: Final = frozenset(
     {"the", "protein", "chain", "sequence", "seq", "only", "native", "wt", "fasta"}
 )
-# A receptor counts as the label of a record: many designs are named after one, as an `EGF_receptor_mimic`.
-_TARGET = re.compile(
-    r"(?<![a-z])(?:target|antigen)(?![a-z])|(?<![a-z])receptor(?:[ _.|-]*(?:chain[ _.|-]*)?[a-z0-9])?$"
-)
+_TARGET = re.compile(r"(?<![a-z])(?:target|antigen)(?![a-z])")
+# As the label of a record: many designs are named after one, as an `EGF_receptor_mimic` or `insulin_receptor_1`.
+_RECEPTOR = re.compile(r"(?<![a-z])receptor(?:[ _.|-]*(?:chain[ _.|-]*)?[a-z])?$")
 _NO_TARGET = re.compile(
     r"(?:target|antigen)[ _-]*(?:bind|specific|recogni)"
     r"|(?:anti|off|non|bind[a-z]*(?:[ _-](?:to|the))*|for|against|vs)[ _-]*(?:target|antigen)"
@@ -100,7 +99,8 @@ def is_called_target(name: str) -> bool:
     )
 
 
-def has_target_word(text: str) -> bool:
-    """Whether `target` or `antigen` is a word of a text that is not about binding one, or `receptor` its last word."""
+def has_target_word(text: str, *, is_name: bool = False) -> bool:
+    """Whether `target` or `antigen` is a word of a text that is not about binding one, or `receptor` the last word of a name."""
     folded = text.casefold()
-    return bool(_TARGET.search(folded)) and not _NO_TARGET.search(folded)
+    has_word = _TARGET.search(folded) or (is_name and _RECEPTOR.search(folded))
+    return bool(has_word) and not _NO_TARGET.search(folded)

@@ -46,6 +46,7 @@ _CHAIN_TITLES: Final = frozenset(
 )
 _KIND_TITLES: Final = frozenset(map(key_of, ("chain type", "locus")))
 _BINDER: Final = "BINDER"
+_ROLES: Final = frozenset({_BINDER, "DESIGN", *map(str.upper, ENTITIES)})
 # Two chains, alpha and beta chain, and a nanobody with its target, as antibody designers call them.
 _PAIRS_OF_CHAINS: Final = ({"A", "B"}, {"ALPHA", "BETA"}, {"H", "A"}, {"H", "T"})
 _SETS: Final = frozenset(
@@ -127,18 +128,22 @@ def _group_by_column(rows: Rows, columns: Columns) -> Groups:
     else:
         return {}
     kinds = {label for label in labels if label}
-    if len(kinds) < 2 or not (all(map(_is_label, kinds)) or _are_words_of_chains(title, kinds, labels)):  # noqa: PLR2004 - nothing differs
+    are_labels = all(map(_is_label, kinds))
+    if len(kinds) < 2 or not (are_labels or _may_be_words_of_chains(title, kinds, labels)):  # noqa: PLR2004 - nothing differs
         return {}
+    # Other words, as `monomer`, are labels where several complexes have one of these chains.
+    is_sure = are_labels or not _ROLES.isdisjoint(kinds)
     others = [item for item in columns.titles if item not in {title, DESCRIPTION}]
     for values in (rows.names, *([cells.get(item, "") for cells in columns.cells] for item in others)):
         groups = _group_chains(values, labels)
         several = [group for group in groups.values() if len(group) > 1]
         is_one_each = all(len(where) == 1 for group in several for where in group.values())
         if several and is_one_each and sum(map(len, several)) >= _MOST * len(rows.names):
-            return groups
+            return groups if is_sure or _has_shared_chain(rows, groups) else {}
     period = len(kinds)
     if all(label == labels[index % period] for index, label in enumerate(labels)):
-        return _group_chains([rows.names[index - index % period] for index in range(len(labels))], labels)
+        groups = _group_chains([rows.names[index - index % period] for index in range(len(labels))], labels)
+        return groups if is_sure or _has_shared_chain(rows, groups) else {}
     return {}
 
 
@@ -146,8 +151,8 @@ def _is_label(text: str) -> bool:
     return len(text) <= _LABEL_MAX or text in _LABELS or find_label(text) is not None
 
 
-def _are_words_of_chains(title: str | None, kinds: Collection[str], labels: Sequence[str]) -> bool:
-    """Whether words such as `binder` and `EGFR` are labels: they come again, under a title that is not about kinds of chains."""
+def _may_be_words_of_chains(title: str | None, kinds: Collection[str], labels: Sequence[str]) -> bool:
+    """Whether words such as `binder` and `EGFR` may be labels: they come again, under a title that is not about kinds of chains."""
     is_label = title is not None and (key_of(title) not in _KIND_TITLES or _BINDER in kinds)
     return is_label and 2 * len(kinds) <= sum(map(bool, labels))
 
@@ -323,11 +328,10 @@ def _ask_about_targets(rows: Rows, folded: str) -> None:
     if not any(word in text for text in searched for word in ENTITIES):
         return
     designs = [index for index in range(len(rows.names)) if index not in rows.controls]
-    texts = [f"{rows.names[index]}\n{_read_description(rows, index)}" for index in designs]
     named = [
         index
-        for index, text in zip(designs, texts, strict=True)
-        if any(map(has_target_word, text.split("\n")))
+        for index in designs
+        if has_target_word(rows.names[index], is_name=True) or has_target_word(_read_description(rows, index))
     ]
     if 2 * len(named) > len(designs):  # the designs are called after their target
         named = []

@@ -99,8 +99,10 @@ RUNS: Final = (
     "experiment",
     "trajectory",
 )
-# Titles of what designs bind; a `target_binder_sequence` is a design.
-_TARGET = re.compile("^(?!.*bind).*(?:target|antigen|receptor)")
+# Titles of what designs bind. A `target_binder_sequence` is a design, as are `receptor_alpha` and `receptor_beta`.
+_TARGET = re.compile(
+    "^(?!.*(?:bind|specific|cdr|epitope|paratope|motif|hotspot|interface|alpha|beta)).*(?:target|antigen|receptor)"
+)
 # Titles of sequences that are not designs.
 _OTHER = re.compile(
     "target|antigen|receptor|wildtype|^wt|parent|native|template|scaffold|reference|germline|cdr|^fw?r[1-4]|framework|junction"
@@ -109,7 +111,8 @@ _OTHER = re.compile(
 _SEQUENCE_CELL = re.compile(
     f"[{''.join(sorted(AMINO_ACIDS))}X]{{10,}}(?:[:/][{''.join(sorted(AMINO_ACIDS))}X]+)*\\*?"
 )
-_LONG_CELL = re.compile("[A-Z]{20,}(?:[:/][A-Z]+)*\\*?")  # in lower case, lines or blocks, or with gaps
+_LONG_CELL = re.compile("[A-Z]{20,}(?:[:/][A-Z]+)*\\*?")
+_LONG: Final = 40  # letters in lower case, lines or blocks, or with gaps; words are shorter
 _BLOCK: Final = 10  # letters between white space; words are shorter
 _NO_RESIDUES: Final = "BJOUZ"
 _FEW: Final = 0.05
@@ -367,6 +370,7 @@ def _is_long_sequence(cell: str) -> bool:
         (cell.isupper() or cell.islower())
         and all(len(part) >= _BLOCK for part in parts[:-1])
         and _LONG_CELL.fullmatch(folded) is not None
+        and (len(folded) >= _LONG or not (cell.islower() or _LAYOUT.search(cell)))
         and sum(map(folded.count, _NO_RESIDUES)) <= _FEW * len(folded)
     )
 

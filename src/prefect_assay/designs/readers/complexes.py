@@ -23,6 +23,8 @@ from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed
 
 _LISTED: Final = 6
+_CHAIN_NAME: Final = 4  # letters that the name of a chain usually has at most
+_RECORDS: Final = 5  # of one complex of proteins whose names are longer
 _BOLTZ = re.compile(r"(?P<chain>[^|]+)\|(?P<kind>protein|dna|rna|ccd|smiles|ligand)(?:\|.*)?", re.IGNORECASE)
 _CHAI = re.compile(r"(?P<kind>protein|dna|rna|ligand|glycan)\|(?:name=)?(?P<chain>[^|]+)", re.IGNORECASE)
 _RCSB = re.compile(r"(?P<entry>[A-Za-z0-9]{4,12})_\d+\|(?:Auth )?Chains? (?P<chain>[^|]+)\|.*")
@@ -65,8 +67,21 @@ def chains_of_headers(headers: Sequence[str]) -> tuple[str, list[re.Match[str]]]
 
 
 def _has_several(program: str, matches: Sequence[re.Match[str]]) -> bool:
-    """Of the PDB, whether any entry has more than one chain; the others write one complex each."""
-    return program != "PDB" or max(Counter(match["entry"].casefold() for match in matches).values()) > 1
+    """Of the PDB, whether any entry has more than one chain; the others write one complex each.
+
+    Many records of long names, all `>name|protein`, are rather designs.
+    """
+    if program == "PDB":
+        return max(Counter(match["entry"].casefold() for match in matches).values()) > 1
+    names = {match["chain"] for match in matches}
+    is_bare = all(match.group().lower().endswith(f"|{_PROTEIN}") for match in matches)
+    return (
+        program != "Boltz"
+        or not is_bare
+        or len(names) < len(matches)
+        or max(map(len, names)) <= _CHAIN_NAME
+        or len(matches) <= _RECORDS
+    )
 
 
 def take_fasta_chains(

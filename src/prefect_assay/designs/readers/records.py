@@ -36,6 +36,7 @@ _LAST: Final = 2**63  # what concerns the whole source is listed behind its line
 KEPT: Final = 50  # a binary file or a wrong column must not end in a million lines
 _LETTERS: Final = "".join(sorted(AMINO_ACIDS))
 _CLEAN = re.compile(f"[{_LETTERS}]+")
+_LINKER_CELL = re.compile("[GSEAKPTQ]{5,}")  # where no VH or VL says so, other letters may be a word
 # Compared before upper-casing: some letters outside ASCII turn into amino acids when they are upper-cased.
 _FOREIGN = re.compile(f"[^{_LETTERS}{_LETTERS.lower()}{CHAIN_SEPARATOR}]")
 _BATCH: Final = 250  # residues that are looked at together: of most batches nothing is wrong
@@ -309,7 +310,8 @@ def _check_domains(rows: Rows, errors: SourceErrors) -> None:
         for title in (*DOMAINS, _LINKER):
             cell = metadata.get(title, "")
             domain = "".join(cell.split()).upper().removesuffix(STOP)
-            is_residues = title != _LINKER or (CHAIN_SEPARATOR not in residues and _CLEAN.fullmatch(cell))
+            letters = _CLEAN if any(map(metadata.get, DOMAINS)) else _LINKER_CELL
+            is_residues = title != _LINKER or (CHAIN_SEPARATOR not in residues and letters.fullmatch(cell))
             if residues and is_residues and domain not in residues and not judge_chain(cell):
                 order = f", rename the column {title}, or order that column with --sequence-column (in a form: sequence_column)"
                 errors.add(
