@@ -493,8 +493,8 @@ def _has_order_news(
         billing = read_billing(client, experiment_id).stage
         is_read_late = billing in CONFIRMABLE and state.is_confirmation_answered
         return billing is not BillingStage.QUOTE_PENDING and not is_read_late
-    is_hosted = state.settled is None and state.invoiced is not None and state.payment is None
-    if is_hosted and is_hosted_invoice_paid(client, experiment_id):
+    is_due = state.settled is None and state.invoiced is not None and state.payment is None
+    if is_due and not order.limits().by_machine and is_hosted_invoice_paid(client, experiment_id):
         return True
     if _words_of(row) == _words_of(before):
         return False
