@@ -505,9 +505,8 @@ class _OrderActions:
             get_run_logger().warning("%s: %s", self.order.name, error)
             reason = _SENT if isinstance(error, PaymentOutcomeUnknown) else _NOT_NAMED
             after = self.ask_about_payment(reason, order, seen)
-            return (
-                after if seen.due_read else after.add(payment_problem=True)
-            )  # to pay again needs the amount
+            # To pay again needs the amount, which could not be read.
+            return after if seen.due_read else after.add(payment_problem=True)
         if isinstance(error, DecisionNeeded):
             return self.decide_ledger(error, seen)
         if not has_work_begun(seen.status):

@@ -167,7 +167,7 @@ def wake_run(log: CampaignLog) -> int:
 
 
 def resume_canceled(client: SyncPrefectClient, log: CampaignLog, run: FlowRun) -> None:
-    """Resume a suspended run that goes on although a campaign of it is canceled; a form about any other price stays open.
+    """Resume a suspended run that continues although a campaign of it is canceled; a form about any other price stays open.
 
     The canceled campaign's form can no longer be answered. Its answer has no effect: the run meets the cancellation first.
     """

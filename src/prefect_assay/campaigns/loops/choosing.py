@@ -149,13 +149,20 @@ def _count_accepted(loop: Loop, designs: Sequence[ProteinSequence], least: int) 
     """The most of the first designs that the assay takes; InvalidSequences if it takes no number from `least` up."""
     findings: tuple[str, ...] = ()
     for count in range(len(designs), least - 1, -1):
-        try:
-            _split(loop, designs[:count])
-        except InvalidSpec as error:
-            findings = findings or error.findings
-        else:
+        misfit = _find_misfit(loop, designs[:count])
+        if not misfit:
             return count
+        findings = findings or misfit
     raise InvalidSequences(findings)
+
+
+def _find_misfit(loop: Loop, designs: Sequence[ProteinSequence]) -> tuple[str, ...]:
+    """Why the assay does not take this number of designs; empty if it does."""
+    try:
+        _split(loop, designs)
+    except InvalidSpec as error:
+        return tuple(error.findings)
+    return ()
 
 
 def _count_affordable(
@@ -167,13 +174,7 @@ def _count_affordable(
         return design_count, None
 
     def accepts_count(count: int) -> bool:
-        if count < least:
-            return False
-        try:
-            _split(loop, designs[:count])
-        except InvalidSpec:
-            return False
-        return True
+        return count >= least and not _find_misfit(loop, designs[:count])
 
     price = _make_pricing(loop, designs)
     fits = count_affordable(price, accepts_count, design_count, budget_left)

@@ -491,7 +491,7 @@ def _has_ordered(run: LoopRun, campaign_id: str) -> bool:
 
 
 def _find_ordered_plan(run: LoopRun, campaign_id: str) -> Plan | None:
-    """The archived plan of a campaign of which an order is placed, which goes on as it is; None for any other."""
+    """The archived plan of a campaign of which an order is placed, which continues as it is; None for any other."""
     plan = kept_plan(run.setup.archive, campaign_id)
     ledgers = run.setup.ledgers
     is_ordered = any(

@@ -49,9 +49,8 @@ def record_check(check: OrderCheck) -> None:
     if check.ledger.state.ordered is None:
         return  # a run of its campaign decides which experiment it is
     invoice = check.invoice
-    is_to_pay = (
-        check.item is not None and check.item.kind is OpenKind.TO_PAY
-    )  # the bill of a canceled one is not
+    # The bill of a canceled experiment is open, and not to be paid.
+    is_to_pay = check.item is not None and check.item.kind is OpenKind.TO_PAY
     if invoice is not None and (check.is_paid or is_to_pay):
         check.ledger.reserve_billed(invoice.amount or 0)
     if check.is_paid and invoice is not None:

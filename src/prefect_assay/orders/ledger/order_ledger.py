@@ -173,9 +173,8 @@ class OrderLedger:
         if known is None and self.actions:
             return  # the budget has lost this order: `require_agreement` asks about it
         if cents > (known.cents if known else 0):
-            campaign_id = (
-                planned.campaign_id if planned else self.campaign_id
-            )  # a listed log has its folder's name
+            # A log that was listed has the name of its folder.
+            campaign_id = planned.campaign_id if planned else self.campaign_id
             self.ledgers.budget.reserve(self.order_key, campaign_id, cents)
 
     def deliver(self, experiment_code: str) -> None:
